@@ -1,5 +1,5 @@
-//! The Python module: fetched, changed by passes, split into code and memory, compiled once per
-//! machine.
+//! The Python module: downloaded, changed by passes, split into code and memory, and compiled once
+//! per machine.
 //!
 //! This is the only place that configures wasmtime.
 

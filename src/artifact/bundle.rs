@@ -1,5 +1,5 @@
-//! Bundles: everything that some images need to run, in one directory that is only read. A bundle
-//! is made on one machine and carried to others, where nothing is downloaded, compiled or baked.
+//! Bundles: a read-only directory with everything that some images need to run. A bundle is made on
+//! one machine and copied to others, which then download, compile and bake nothing.
 //! `docs/reference/bundles.md` specifies it.
 
 mod error;
@@ -15,14 +15,14 @@ pub(crate) use manifest::{FORMAT, Manifest};
 pub use processor::Processor;
 pub(crate) use processor::{features, system};
 
-/// The native code.
+/// File of the native code.
 pub(crate) const CODE: &str = "code.cwasm";
-/// The images, as `NAME.image`.
+/// Directory of the images, as `NAME.image`.
 pub(crate) const IMAGES: &str = "images";
-/// Packages of images of one's own, packed.
+/// Directory of custom images' packages, packed.
 pub(crate) const PACKAGES: &str = "packages";
 
-/// A bundle, opened: it fits this program and this machine.
+/// An open bundle that fits this program and this machine.
 #[derive(Clone, Debug)]
 pub(crate) struct Bundle {
     root: PathBuf,
@@ -30,9 +30,9 @@ pub(crate) struct Bundle {
 }
 
 impl Bundle {
-    /// Opens the bundle in the directory `path`, made by a program with this `stamp`. With `hash`,
-    /// the SHA-256 that its manifest must have, every file is read and compared, too; without, only
-    /// their sizes are.
+    /// Opens the bundle in the directory `path`, which must be made by a program with this `stamp`.
+    /// With `hash`, the required SHA-256 of its manifest, every file is also verified; without it,
+    /// only sizes are checked.
     pub(crate) fn open(path: &Path, stamp: &str, hash: Option<&str>) -> Result<Self, BundleError> {
         let root = std::path::absolute(path).map_err(BundleError::io("find", path))?;
         let bundle = Self {
@@ -47,7 +47,7 @@ impl Bundle {
         Ok(bundle)
     }
 
-    /// One that was just written, for whichever machine.
+    /// Opens a bundle that was just written, for any machine.
     pub(crate) fn written(root: &Path) -> Result<Self, BundleError> {
         Ok(Self {
             manifest: manifest::read(root, None)?,
@@ -55,27 +55,27 @@ impl Bundle {
         })
     }
 
-    /// Compares every file with its hash.
+    /// Verifies every file against its hash.
     pub(crate) fn verify(&self) -> Result<(), BundleError> {
         files::check_contents(&self.root, &self.manifest)
     }
 
-    /// The directory.
+    /// Returns the directory.
     pub(crate) fn root(&self) -> &Path {
         &self.root
     }
 
-    /// The native code.
+    /// Returns the file of the native code.
     pub(crate) fn code(&self) -> PathBuf {
         self.root.join(CODE)
     }
 
-    /// What its manifest says.
+    /// Returns its manifest.
     pub(crate) fn manifest(&self) -> &Manifest {
         &self.manifest
     }
 
-    /// The file of an image that is in it.
+    /// Returns the file of an image, if the bundle contains it.
     pub(crate) fn image(&self, name: &str) -> Option<PathBuf> {
         let is_here = self.manifest.images.iter().any(|image| image == name);
         is_here.then(|| self.root.join(image_file(name)))
@@ -114,7 +114,7 @@ impl Bundle {
     }
 }
 
-/// The path of an image in a bundle.
+/// Returns the path of an image in a bundle.
 pub(crate) fn image_file(name: &str) -> String {
     format!("{IMAGES}/{name}.image")
 }

@@ -1,8 +1,7 @@
-//! The cache directory: what was downloaded, compiled and baked on this machine.
+//! The cache directory: files downloaded, compiled and baked on this machine.
 //!
-//! Everything in it can be made again. Directories are private to the user, files are written
-//! under a temporary name and renamed, and a [seal](seal) beside each file tells whether it is
-//! still the one that was written.
+//! All of it can be rebuilt. Directories are private to the user, files are written under a
+//! temporary name and renamed, and a [seal](seal) next to each file detects changes.
 
 pub(crate) mod pip;
 pub(crate) mod seal;
@@ -14,30 +13,30 @@ use std::path::{Path, PathBuf};
 use crate::util::error_code::{Code, Coded};
 use crate::util::hint::Hint;
 
-/// A failure of the cache directory.
+/// The cache directory is unusable.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum CacheError {
-    /// Neither `BELLJAR_CACHE` nor a home directory says where the cache belongs.
+    /// Neither `BELLJAR_CACHE` nor a home directory determines the place of the cache.
     #[error("no place for the cache: BELLJAR_CACHE is not set and this user has no home directory")]
     NoHome,
-    /// Something else is where the cache was to be.
+    /// Another kind of file is at the cache's path.
     #[error("{path} is not a directory", path = path.display())]
     NotDirectory {
-        /// The place.
+        /// The path.
         path: PathBuf,
     },
-    /// The operating system refused something in the cache directory.
+    /// The operating system refused an operation in the cache directory.
     #[error("cannot {action} {path}", path = path.display())]
     Io {
-        /// What was attempted, as a verb.
+        /// The attempted action, as a verb.
         action: &'static str,
-        /// On which path.
+        /// The path concerned.
         path: PathBuf,
-        /// Why it failed.
+        /// Cause of the failure.
         source: io::Error,
     },
-    /// A file is not what was written there: truncated, altered or from elsewhere.
+    /// A file was truncated, altered or replaced.
     #[error("{path} is not the file that was written there: {reason}", path = path.display())]
     Tampered {
         /// The file.
@@ -57,7 +56,7 @@ impl CacheError {
     }
 }
 
-/// The error of a cache whose files an earlier version left, and that cannot be brought up to date.
+/// Returns the error of a cache from an earlier version that cannot be upgraded.
 pub(crate) fn not_upgraded(path: &Path) -> impl FnOnce(CacheError) -> CacheError {
     |error| match error {
         CacheError::Io { source, .. } => CacheError::io(
@@ -101,15 +100,15 @@ impl Hint for CacheError {
     }
 }
 
-/// Where artifacts, code and images are kept.
+/// The directory of artifacts, code and images.
 #[derive(Clone, Debug)]
 pub(crate) struct Cache {
     root: PathBuf,
 }
 
 impl Cache {
-    /// The cache at `explicit`, else in the platform's directory for caches. The directory need not
-    /// exist.
+    /// Returns the cache at `explicit`, or in the platform's cache directory. The directory need
+    /// not exist.
     pub(crate) fn find(explicit: Option<PathBuf>) -> Result<Self, CacheError> {
         let root = explicit
             .or_else(|| {
@@ -123,39 +122,39 @@ impl Cache {
         Ok(Self { root })
     }
 
-    /// The same, made when it is missing.
+    /// Returns the cache, and creates the directory if it is missing.
     pub(crate) fn open(explicit: Option<PathBuf>) -> Result<Self, CacheError> {
         let cache = Self::find(explicit)?;
         create_private_dir(&cache.root)?;
         Ok(cache)
     }
 
-    /// A bundle, which has some of what a cache has under the same names, and is only read.
+    /// Returns a bundle as a read-only cache: its files have the same names.
     pub(crate) fn in_bundle(root: &Path) -> Self {
         Self {
             root: root.to_owned(),
         }
     }
 
-    /// The directory itself.
+    /// Returns the directory.
     pub(crate) fn root(&self) -> &Path {
         &self.root
     }
 
-    /// Where a subdirectory is, whether it is there or not.
+    /// Returns the path of a subdirectory, which may not exist.
     pub(crate) fn path(&self, name: &str) -> PathBuf {
         self.root.join(name)
     }
 
-    /// A subdirectory, made when it is missing.
+    /// Returns a subdirectory, and creates it if it is missing.
     pub(crate) fn dir(&self, name: &str) -> Result<PathBuf, CacheError> {
         let path = self.path(name);
         create_private_dir(&path)?;
         Ok(path)
     }
 
-    /// Takes the lock `name`, calling `waiting` once when another process holds it. The lock is
-    /// released when the value is dropped, and by the system when the process dies.
+    /// Takes the lock `name`. Calls `waiting` once if another process holds it. The lock is
+    /// released when the value is dropped, or by the system when the process dies.
     pub(crate) fn lock(&self, name: &str, waiting: impl FnOnce()) -> Result<Lock, CacheError> {
         let path = self.dir("locks")?.join(format!("{name}.lock"));
         let file = private_options()
@@ -176,14 +175,14 @@ impl Cache {
     }
 }
 
-/// A lock between processes, held until dropped.
+/// A lock between processes, held until it is dropped.
 #[derive(Debug)]
 pub(crate) struct Lock {
     _file: File,
 }
 
-/// Writes `path` through a temporary name in the same directory, so that a reader sees all of it
-/// or nothing, and seals it.
+/// Writes `path` through a temporary name in the same directory, so that readers see it atomically,
+/// and seals it.
 pub(crate) fn create_sealed(
     path: &Path,
     write: impl FnOnce(&mut File) -> io::Result<()>,
@@ -210,14 +209,14 @@ pub(crate) fn create_atomically(
     Ok(())
 }
 
-/// Makes a directory, with its parents, that only this user can enter.
+/// Creates a directory, with its parents, that only this user can access.
 pub(crate) fn create_private_dir(path: &Path) -> Result<(), CacheError> {
     let mut builder = fs::DirBuilder::new();
     builder.recursive(true);
     #[cfg(unix)]
     std::os::unix::fs::DirBuilderExt::mode(&mut builder, 0o700);
     match builder.create(path) {
-        // Some systems refuse before they look whether it is there.
+        // Some systems report an error before they check whether it exists.
         Err(error) if !path.is_dir() => Err(CacheError::io("create", path)(error)),
         _ => Ok(()),
     }
@@ -230,7 +229,7 @@ fn private_options() -> fs::OpenOptions {
     options
 }
 
-/// Elsewhere who may read a file is what its directory says.
+/// On other systems, the directory determines who may read a file.
 #[cfg(not(unix))]
 fn private_options() -> fs::OpenOptions {
     fs::OpenOptions::new()

@@ -23,11 +23,11 @@ use crate::util::hint::Hint;
 use crate::util::parallel::{Beforehand, apart};
 use crate::util::progress::{Progress, Stage, Step};
 
-/// A failure to make or load the compiled module.
+/// The compiled module cannot be made or loaded.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum CodeError {
-    /// wasmtime does not run with this configuration on this host.
+    /// wasmtime does not support this configuration on this host.
     #[error("wasmtime cannot be configured on this machine")]
     Engine(#[source] Cause),
     /// A pass cannot change the module.
@@ -42,7 +42,7 @@ pub enum CodeError {
     /// The compiled module cannot be loaded.
     #[error("the compiled Python module cannot be loaded")]
     Load(#[source] Cause),
-    /// The cache directory failed.
+    /// The cache directory is unusable.
     #[error(transparent)]
     Cache(#[from] CacheError),
 }
@@ -81,12 +81,12 @@ impl Hint for CodeError {
     }
 }
 
-/// The compiled module, and the engine it belongs to.
+/// The compiled module, with its engine.
 #[derive(Clone)]
 pub(crate) struct Code {
     pub engine: Engine,
     pub module: Module,
-    /// How much of the module it is.
+    /// Tier of the code.
     pub tier: Tier,
 }
 
@@ -94,9 +94,9 @@ impl Code {
     /// Loads the code of a bundle.
     pub(crate) fn open(path: &Path, tier: Tier, strategy: Strategy) -> Result<Self, CodeError> {
         let engine = config::engine(strategy).map_err(|e| CodeError::Engine(Cause::new(e)))?;
-        // SAFETY: the caller has chosen to trust the bundle, and whoever can write to it, with native
-        // code, and may have demanded the hash of its manifest, which holds that of this file.
-        // wasmtime itself refuses another version, configuration or set of CPU features.
+        // SAFETY: the caller has chosen to trust the bundle, and everyone who can write to it, with
+        // native code, and may have required the hash of its manifest, which contains the hash of
+        // this file. wasmtime itself rejects another version, configuration or set of CPU features.
         let module = unsafe { deserialize(&engine, path)? };
         Ok(Self {
             module: module.map_err(|e| CodeError::Load(Cause::new(e)))?,
@@ -106,12 +106,12 @@ impl Code {
     }
 }
 
-/// Who wants code.
+/// Urgency of a request for code.
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Need {
-    /// A run waits for it, or whoever sets the machine up.
+    /// A run or a set-up waits for it.
     Now,
-    /// Nobody yet: other work on the machine goes first.
+    /// No caller waits yet: other work on the machine takes precedence.
     Later,
 }
 
@@ -119,10 +119,10 @@ pub(crate) enum Need {
 #[derive(Clone, Copy, PartialEq, Eq, Hash)]
 pub(crate) enum Form {
     Metered,
-    /// It cannot be stopped.
+    /// Without the meter; it cannot be stopped.
     #[cfg(feature = "unmetered")]
     Unmetered,
-    /// Metered, and numpy tells of 32-bit integers that overflow.
+    /// Metered, and numpy reports overflows of 32-bit integers.
     #[cfg(test)]
     TellingOverflows,
 }
@@ -142,14 +142,14 @@ impl Form {
     }
 }
 
-/// Where native code is kept, and how it is made.
+/// Compiles native code, and stores it in the cache.
 #[derive(Clone)]
 pub(crate) struct Codes {
     cache: Cache,
     artifact: Artifact,
     engine: Engine,
     form: Form,
-    /// What is compiled before a run needs it, by tier.
+    /// Code being compiled before a run needs it, by tier.
     beforehand: Arc<[Beforehand; Tier::EVERY.len()]>,
 }
 
@@ -169,12 +169,12 @@ impl Codes {
         })
     }
 
-    /// The native code of `tier`, if it is in the cache.
+    /// Loads the native code of `tier`, if it is in the cache.
     pub(crate) fn find(&self, tier: Tier) -> Result<Option<Code>, CodeError> {
         self.load(tier, &self.path(tier))
     }
 
-    /// Loads the native code of `tier` from the cache, compiling it first if need be.
+    /// Loads the native code of `tier` from the cache, and compiles it first if necessary.
     pub(crate) fn ensure(
         &self,
         tier: Tier,
@@ -230,7 +230,7 @@ impl Codes {
         }
     }
 
-    /// Loads `path`, or removes it and returns `None` when it is not the file that was made.
+    /// Loads `path`. Removes it and returns `None` if it was changed.
     fn load(&self, tier: Tier, path: &Path) -> Result<Option<Code>, CodeError> {
         match seal::check(path) {
             Ok(()) => {}
@@ -241,9 +241,9 @@ impl Codes {
             }
             Err(e) => return Err(e.into()),
         }
-        // SAFETY: the file is what `Engine::precompile_module` made on this machine: its seal
-        // holds the SHA-256 taken when it was written, in a directory that only this user can
-        // write. wasmtime itself refuses another version, configuration or set of CPU features.
+        // SAFETY: `Engine::precompile_module` made the file on this machine: its seal has the
+        // SHA-256 from the time of writing, in a directory that only this user can write. wasmtime
+        // itself rejects another version, configuration or set of CPU features.
         match unsafe { deserialize(&self.engine, path)? } {
             Ok(module) => Ok(Some(Code {
                 engine: self.engine.clone(),
@@ -259,11 +259,11 @@ impl Codes {
     }
 }
 
-/// Loads native code, mapped where that can be, so that processes share it.
+/// Loads native code, mapped if possible, so that processes share it.
 ///
 /// # Safety
 ///
-/// As for [`Module::deserialize_file`]: the file is what wasmtime has made, and nobody changes it.
+/// As for [`Module::deserialize_file`]: wasmtime made the file, and it does not change.
 unsafe fn deserialize(
     engine: &Engine,
     path: &Path,
@@ -275,8 +275,8 @@ unsafe fn deserialize(
     if !cfg!(windows) || module.is_ok() {
         return Ok(module);
     }
-    // Not every place has files that can be mapped as code, and wine has none. What else may be wrong with
-    // it is found again.
+    // Some file systems do not permit mapping files as code, nor does wine. Any other error recurs
+    // below.
     let bytes = fs::read(path).map_err(CacheError::io("read", path))?;
     // SAFETY: as the caller says.
     Ok(unsafe { Module::deserialize(engine, bytes) })
@@ -287,7 +287,7 @@ fn open(path: &Path) -> std::io::Result<File> {
     File::open(path)
 }
 
-/// Opens a file that is to be mapped as code, and that nobody changes meanwhile.
+/// Opens a file to be mapped as code, and prevents changes meanwhile.
 #[cfg(windows)]
 fn open(path: &Path) -> std::io::Result<File> {
     use std::os::windows::fs::OpenOptionsExt;
@@ -298,7 +298,7 @@ fn open(path: &Path) -> std::io::Result<File> {
     options.read(true).open(path)
 }
 
-/// The code of `tier`, changed, and yet to be metered.
+/// Returns the changed code of `tier`, not metered yet.
 pub(super) fn wasm_of(artifact: &Artifact, tier: Tier) -> Result<Vec<u8>, CodeError> {
     Ok(split(&changed(artifact, tier)?)?.code)
 }
@@ -309,25 +309,25 @@ fn changed(artifact: &Artifact, tier: Tier) -> Result<Vec<u8>, CodeError> {
     Ok(passes::on_module(module, tier)?)
 }
 
-/// The memory with which the artifact's module starts. Passes change its code, and none of its data.
+/// Returns the initial memory of the artifact's module. Passes change its code but not its data.
 pub(crate) fn first_memory(artifact: &Artifact) -> Result<Split, CodeError> {
     let path = artifact.module();
     let module = fs::read(&path).map_err(CacheError::io("read", &path))?;
     Ok(split(&module)?)
 }
 
-/// Where the native code of `tier` is kept, for this machine.
+/// Returns the file of the native code of `tier` for this machine.
 pub(crate) fn code_file(cache: &Cache, tier: Tier) -> Result<PathBuf, CodeError> {
     let engine =
         config::engine(Strategy::default()).map_err(|e| CodeError::Engine(Cause::new(e)))?;
     Ok(path_for(cache, &engine, Form::Metered, tier))
 }
 
-/// The directory in the cache.
+/// Directory in the cache.
 const DIRECTORY: &str = "code";
 
-/// Named after everything that the native code depends on: the module, what of it and the passes over
-/// it, and wasmtime's version, configuration, target and CPU features, which its compatibility hash
+/// The name depends on everything that affects the native code: the module, the tier, the passes,
+/// and wasmtime's version, configuration, target and CPU features, which its compatibility hash
 /// covers.
 fn path_for(cache: &Cache, engine: &Engine, form: Form, tier: Tier) -> PathBuf {
     let mut hasher = DefaultHasher::new();
@@ -342,7 +342,7 @@ fn path_for(cache: &Cache, engine: &Engine, form: Form, tier: Tier) -> PathBuf {
     cache.path(DIRECTORY).join(name)
 }
 
-/// What the name of a smaller tier's code ends with.
+/// Returns the suffix of the name of a smaller tier's code.
 fn suffix(tier: Tier) -> String {
     match tier {
         Tier::All => String::new(),

@@ -1,9 +1,9 @@
-//! The compiler, where this build has one.
+//! The compiler, if this build has one.
 
 use wasmtime::{Engine, Result};
 
-/// Whether there is one. Asked for before what only serves to compile and to bake, so that a program
-/// without a compiler has none of that either: neither the passes nor the runner's sources.
+/// Whether this build has a compiler. It is tested before code that is only used to compile and
+/// bake, so that a program without a compiler also omits the passes and the runner's sources.
 pub(crate) const IS_HERE: bool = cfg!(feature = "compile");
 
 /// Compiles a module for this machine.
@@ -12,7 +12,7 @@ pub(super) fn compile(engine: &Engine, module: &[u8]) -> Result<Vec<u8>> {
     engine.precompile_module(module)
 }
 
-/// What tells apart engines that need code of their own.
+/// Returns a key that differs between engines whose code is incompatible.
 #[cfg(feature = "compile")]
 pub(super) fn compatibility(engine: &Engine) -> impl std::hash::Hash {
     engine.precompile_compatibility_hash()

@@ -7,10 +7,10 @@ use wasmtime::{Config, Engine};
 use super::PINS;
 use crate::memory::{self, Creator, Strategy};
 
-/// Stack left for host functions, which run on the same stack as the guest.
+/// Stack reserved for host functions, which run on the guest's stack.
 const HOST_STACK: usize = 1 << 20;
 
-/// Makes an engine whose memories come by `strategy`. The compiled code is the same for all.
+/// Creates an engine whose memories use `strategy`. The compiled code does not depend on it.
 pub(super) fn engine(strategy: Strategy) -> wasmtime::Result<Engine> {
     let mut config = shared(cfg!(windows));
     if strategy.maps() {
@@ -22,7 +22,8 @@ pub(super) fn engine(strategy: Strategy) -> wasmtime::Result<Engine> {
     Engine::new(&config)
 }
 
-/// What holds for every engine, on whichever machine its code runs, `is_windows` or not.
+/// Returns the settings of all engines, for code of any machine; `is_windows` says whether it is
+/// Windows.
 pub(super) fn shared(is_windows: bool) -> Config {
     let stack = PINS.abi.stack_bytes;
     let mut config = Config::new();
@@ -30,17 +31,17 @@ pub(super) fn shared(is_windows: bool) -> Config {
         .wasm_exceptions(true)
         .max_wasm_stack(stack)
         .async_stack_size(stack + HOST_STACK)
-        // The module counts its own work, and says which of its branches are hardly ever taken.
+        // The module counts its own work, and marks its rarely taken branches.
         .wasm_branch_hinting(true)
-        // A trap is reported by its kind; nobody reads addresses in the interpreter.
+        // A trap is reported by its kind only.
         .wasm_backtrace_max_frames(None)
-        // Windows looks at every frame of a stack, even where nothing unwinds it.
+        // Windows reads unwind information for every frame, even without unwinding.
         .native_unwind_info(is_windows)
         .generate_address_map(false)
-        // The code starts with an empty memory; images are mapped by `memory`.
+        // The code starts with an empty memory; `memory` maps images.
         .memory_init_cow(false)
         .memory_may_move(false)
-        // The heap of exception objects: small, so checked rather than guarded.
+        // The heap of exception objects is small, so accesses are checked instead of guarded.
         .gc_heap_reservation(0)
         .gc_heap_guard_size(0)
         .gc_heap_reservation_for_growth(0)

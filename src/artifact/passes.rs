@@ -1,8 +1,8 @@
-//! Passes: what is changed in the module on its way from the artifact to the compiler.
+//! Passes: changes of the module between the artifact and the compiler.
 //!
-//! The module goes through [`WHOLE`], is split, and its code goes through [`CODE`]. Images hold the
-//! interpreter's memory, in which function pointers are slots of the table: a pass may renumber
-//! functions, but what stands in the table stays in its slot.
+//! The passes [`WHOLE`] are applied to the module; it is split, and the passes [`CODE`] are applied
+//! to its code. Images contain the interpreter's memory, in which function pointers are table
+//! slots: a pass may renumber functions, but table entries must stay in their slots.
 
 mod check;
 mod integers;
@@ -23,14 +23,15 @@ use super::tier::{LIBRARIES, Tier};
 /// A change of the module.
 struct Pass {
     name: &'static str,
-    /// The smallest tier with what it changes.
+    /// Smallest tier that contains the changed code.
     from: Tier,
-    /// Raised with every change of what the pass makes: compiled code and images are named after it.
+    /// Increased with every change of the pass's output: compiled code and images are named after
+    /// it.
     version: u32,
     apply: fn(&[u8]) -> Result<Vec<u8>, PassError>,
 }
 
-/// On the whole module, with its names and its data, in this order.
+/// Passes on the whole module, with its names and data, in this order.
 const WHOLE: &[Pass] = &[
     Pass {
         name: "flags of the C library",
@@ -46,7 +47,7 @@ const WHOLE: &[Pass] = &[
     },
 ];
 
-/// On its code, which has neither, in this order.
+/// Passes on its code, without names and data, in this order.
 const CODE: &[Pass] = &[Pass {
     name: "meter",
     from: Tier::Core,
@@ -54,30 +55,30 @@ const CODE: &[Pass] = &[Pass {
     apply: |module| meter::apply(module, meter::TABLE_WAY),
 }];
 
-/// A pass met what it cannot change.
+/// A pass cannot change the module.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum PassError {
     /// The module cannot be parsed.
     #[error("the Python module cannot be parsed")]
     Parse(#[from] BinaryReaderError),
-    /// It holds what a pass does not know how to change.
+    /// The module contains code that a pass does not support.
     #[error("the pass `{pass}` cannot change the Python module: {why}")]
     Unsupported {
-        /// The pass.
+        /// Name of the pass.
         pass: &'static str,
-        /// What it holds.
+        /// The unsupported code.
         why: &'static str,
     },
-    /// What came out of the passes cannot be shown to stop.
+    /// The module after the passes cannot be proved to stop.
     #[error(transparent)]
     Check(#[from] CheckError),
-    /// Numbers cannot be made 64 bits wide in it.
+    /// The integers pass does not support the module.
     #[error(transparent)]
     Integers(#[from] IntegersError),
 }
 
-/// Takes out of the module what `tier` does not hold, and applies what concerns the whole module.
+/// Removes the code that is not in `tier`, and applies the passes on the whole module.
 pub(super) fn on_module(module: Vec<u8>, tier: Tier) -> Result<Vec<u8>, PassError> {
     if tier == Tier::All {
         return apply(WHOLE, module, tier);
@@ -89,7 +90,7 @@ pub(super) fn on_module(module: Vec<u8>, tier: Tier) -> Result<Vec<u8>, PassErro
     apply(WHOLE, held, tier)
 }
 
-/// Applies what concerns the code, and proves that the code which comes out stops.
+/// Applies the passes on the code, and proves that the resulting code stops.
 pub(super) fn on_code(code: Vec<u8>) -> Result<Vec<u8>, PassError> {
     let code = apply(CODE, code, Tier::All)?;
     let started = Instant::now();
@@ -107,7 +108,7 @@ fn apply(passes: &[Pass], mut module: Vec<u8>, tier: Tier) -> Result<Vec<u8>, Pa
     Ok(module)
 }
 
-/// How many functions a module imports: the index of the first that it defines.
+/// Returns the number of imported functions: the index of the first defined function.
 fn imported_functions(section: ImportSectionReader) -> Result<u32, BinaryReaderError> {
     let mut count = 0;
     for import in section.into_imports() {
@@ -118,24 +119,25 @@ fn imported_functions(section: ImportSectionReader) -> Result<u32, BinaryReaderE
     Ok(count)
 }
 
-/// Has a module that was changed tell of integers that overflow.
+/// Makes a changed module report integer overflows.
 #[cfg(test)]
 pub(super) fn tell_overflows(module: &[u8]) -> Result<Vec<u8>, PassError> {
     Ok(integers::tell_overflows(module)?)
 }
 
-/// Names all passes and their versions. Code and images depend on it.
+/// Returns a key of all passes and their versions. Code and images depend on it.
 pub(crate) fn versions() -> String {
     let passes = WHOLE.iter().chain(CODE);
     passes.map(|pass| format!("{} {}", pass.name, pass.version)).collect::<Vec<_>>().join("\n")
 }
 
-/// Names what takes code out of the module, besides [`versions`]: the code of `tier` depends on it.
+/// Returns a key of the removal of code, in addition to [`versions`]: the code of `tier` depends on
+/// it.
 pub(super) fn tier_version(tier: Tier) -> Option<String> {
     (tier != Tier::All).then(|| format!("tiers {} {tier}", tiers::VERSION))
 }
 
-/// Meters a module that is split already, unchecked.
+/// Meters a split module, without the check.
 #[cfg(feature = "fuzzing")]
 pub(crate) fn meter_module(module: &[u8]) -> Result<Vec<u8>, PassError> {
     meter::apply(module, 0)

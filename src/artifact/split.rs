@@ -1,37 +1,37 @@
-//! Splits the module into code, which is compiled once, and the memory that it starts with.
+//! Splits the module into code, which is compiled once, and its initial memory.
 //!
-//! What differs between two states of one Python is only its linear memory and its one mutable
-//! global, the stack pointer. So the data section is taken out of the module and becomes the
-//! first memory image, and the global is exported so that an image can set it.
+//! Two states of one Python differ only in the linear memory and in the one mutable global, the
+//! stack pointer. So the data section is removed from the module and becomes the first memory
+//! image, and the global is exported so that an image can set it.
 
 use wasm_encoder::{ExportKind, ExportSection, RawSection};
 use wasmparser::{DataKind, ExternalKind, Operator, Parser, Payload};
 
-/// The name under which the code exports its stack pointer.
+/// Export name of the stack pointer.
 pub(crate) const STACK_POINTER: &str = "belljar.stack_pointer";
 
 /// The size of a WebAssembly page.
 pub(crate) const PAGE: usize = 65536;
 
-/// The module is not the kind that can be split.
+/// The module cannot be split.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum SplitError {
     /// The bytes are not a WebAssembly module.
     #[error("the Python module cannot be parsed")]
     Parse(#[from] wasmparser::BinaryReaderError),
-    /// The module holds state that an image could not carry.
+    /// The module has state that an image cannot contain.
     #[error("the Python module cannot be split: {0}")]
     Unsupported(&'static str),
 }
 
-/// The two halves of a module.
+/// The two parts of a module.
 pub(crate) struct Split {
     /// The module without its data, with the stack pointer exported.
     pub code: Vec<u8>,
-    /// The memory it would have started with.
+    /// Its initial memory.
     pub memory: Vec<u8>,
-    /// The stack pointer's first value.
+    /// Initial value of the stack pointer.
     pub stack_pointer: i32,
 }
 
@@ -55,7 +55,7 @@ pub(crate) fn split(wasm: &[u8]) -> Result<Split, SplitError> {
                 copy_data(section.clone(), &mut memory)?;
                 continue;
             }
-            // Custom sections are names and build notes; the data count goes with the data.
+            // Custom sections are names and build notes; the data count belongs to the data.
             Payload::CustomSection(_) | Payload::DataCountSection { .. } => continue,
             Payload::StartSection { .. } => {
                 return Err(SplitError::Unsupported("it has a start function"));
@@ -172,7 +172,7 @@ mod tests {
 
     #[test]
     fn a_module_that_ends_within_a_section_is_an_error() {
-        // Where it ends between two, it is a module with fewer sections.
+        // Cut between two sections, it is a valid module with fewer sections.
         let between = [21, 33];
         for length in (0..MODULE.len()).filter(|length| !between.contains(length)) {
             assert!(split(&MODULE[..length]).is_err(), "{length} bytes");

@@ -1,4 +1,4 @@
-//! Code for other processors than this machine's.
+//! Compiles code for other machines.
 #![expect(
     unsafe_code,
     reason = "Cranelift's settings are unsafe to name: one that is unsound makes unsound code"
@@ -12,8 +12,8 @@ use crate::util::cause::Cause;
 use crate::util::parallel::apart;
 use crate::util::progress::{Progress, Stage, Step};
 
-/// Compiles `tier` of the module for a system and architecture, given by its name and as Cranelift has it,
-/// and processors that have these `features`, by their names in Cranelift.
+/// Compiles `tier` of the module for a system and architecture, given by its name and its Cranelift
+/// triple, and for processors with these `features`, by their Cranelift names.
 pub(crate) fn compile_for(
     artifact: &Artifact,
     tier: Tier,
@@ -35,8 +35,8 @@ pub(crate) fn compile_for(
 
 fn enable(config: &mut Config, features: &[&str]) {
     for feature in features {
-        // SAFETY: each names an extension of the instruction set, and changes nothing but which
-        // instructions are used. A processor without them is refused when the code is loaded: by
+        // SAFETY: each flag names an extension of the instruction set, and only changes which
+        // instructions are used. A processor without them is rejected when the code is loaded: by
         // wasmtime, and before that by the bundle's manifest.
         unsafe { config.cranelift_flag_enable(feature) };
     }

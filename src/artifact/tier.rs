@@ -1,22 +1,23 @@
-//! Tiers: how much of the Python module is compiled.
+//! Tiers: parts of the Python module that are compiled.
 
 use std::fmt;
 
 use serde::{Deserialize, Serialize};
 
-/// How much of the Python module is compiled to native code. Each tier holds the ones before it.
+/// The part of the Python module that is compiled to native code. Each tier contains the previous
+/// ones.
 ///
-/// An image runs on any tier that holds what it calls, and the same code does the same on all of
-/// them, with the same fuel: `docs/internals/tiers.md`.
+/// An image runs on any tier that contains the code it calls, with the same results and the same
+/// fuel: see `docs/internals/tiers.md`.
 #[derive(
     Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Default, Serialize, Deserialize,
 )]
 #[serde(rename_all = "lowercase")]
 #[non_exhaustive]
 pub enum Tier {
-    /// CPython, and what its standard library needs.
+    /// CPython, and the libraries that its standard library needs.
     Core,
-    /// With numpy, pandas, matplotlib, Pillow, lxml and regex.
+    /// Also numpy, pandas, matplotlib, Pillow, lxml and regex.
     Data,
     /// Everything.
     #[default]
@@ -24,10 +25,10 @@ pub enum Tier {
 }
 
 impl Tier {
-    /// All of them, the smallest first.
+    /// All tiers, smallest first.
     pub const EVERY: [Self; 3] = [Self::Core, Self::Data, Self::All];
 
-    /// Its name, as in file names and messages.
+    /// Returns the name, as in file names and messages.
     #[must_use]
     pub const fn name(self) -> &'static str {
         match self {
@@ -37,7 +38,7 @@ impl Tier {
         }
     }
 
-    /// The smallest tier with what importing a top-level module calls.
+    /// Returns the smallest tier that importing a top-level module needs.
     pub(crate) fn of_module(name: &str) -> Self {
         let found = MODULES.iter().find(|(module, _)| *module == name);
         found.map_or(Self::Core, |(_, tier)| *tier)
@@ -50,8 +51,8 @@ impl fmt::Display for Tier {
     }
 }
 
-/// Modules of the library that call compiled code outside of CPython, themselves or by what they import
-/// at once. The runner has the same list, and asks before it imports one.
+/// Modules of the library that call compiled code outside CPython, directly or through their
+/// imports. The runner has the same list, and asks before it imports one of them.
 const MODULES: &[(&str, Tier)] = &[
     ("PIL", Tier::Data),
     ("bs4", Tier::Data),
@@ -75,13 +76,13 @@ const MODULES: &[(&str, Tier)] = &[
     ("statsmodels", Tier::All),
 ];
 
-/// Packages of pure Python that are larger than all that a bundle with `core` has else, which is made
-/// without them. The runner asks about these as well.
+/// Packages of pure Python that are larger than the rest of a bundle with only `core`, which omits
+/// them. The runner asks about these as well.
 const LARGE: &[&str] =
     &["fontTools", "isympy", "mpmath", "narwhals", "networkx", "pypdf", "sympy", "xlsxwriter"];
 
-/// What a bundle with the code of `tier` has no use for: top-level modules that need more code, and where
-/// it is to be `small`, packages that are large.
+/// Returns the top-level modules that a bundle with the code of `tier` omits: modules that need
+/// more code, and, if `small`, large packages.
 pub(crate) fn left_out(tier: Tier, small: bool) -> Vec<&'static str> {
     let without_code = MODULES.iter().filter(|(_, needs)| *needs > tier).map(|(module, _)| *module);
     let large = LARGE.iter().copied().filter(|_| small && tier == Tier::Core);
@@ -91,9 +92,9 @@ pub(crate) fn left_out(tier: Tier, small: bool) -> Vec<&'static str> {
 /// A library that is linked into the module.
 pub(crate) struct Library {
     pub name: &'static str,
-    /// The smallest tier that holds it.
+    /// Smallest tier that contains it.
     pub tier: Tier,
-    /// The name of a function of the module with which it begins, in link order.
+    /// Name of its first function in the module, in link order.
     pub first: &'static str,
 }
 
@@ -103,9 +104,9 @@ impl Library {
     }
 }
 
-/// The libraries in link order; each goes to where the next one begins. What a tier's libraries call
-/// by name in one that the tier does not have, it has, too: a few functions of the C library that the
-/// linker put elsewhere, and of LAPACK what numpy uses.
+/// The libraries in link order; each extends to the start of the next. A tier also contains
+/// functions of other libraries that its own libraries call directly: a few functions of the C
+/// library that the linker placed elsewhere, and the functions of LAPACK that numpy uses.
 pub(crate) const LIBRARIES: &[Library] = &[
     Library::new("CPython", Tier::Core, ""),
     Library::new("numpy", Tier::Data, "Dragon4_PrintFloat_IEEE_binary16"),
@@ -124,9 +125,9 @@ pub(crate) const LIBRARIES: &[Library] = &[
     ),
     Library::new("numpy", Tier::Data, "UBYTE_argmax"),
     Library::new("LAPACK", Tier::All, "sgbbrd_"),
-    // With FreeType, HarfBuzz and Qhull.
+    // Includes FreeType, HarfBuzz and Qhull.
     Library::new("Pillow", Tier::Data, "findModeID"),
-    // With HiGHS and LIBSVM.
+    // Includes HiGHS and LIBSVM.
     Library::new(
         "scipy",
         Tier::All,

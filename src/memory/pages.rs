@@ -287,7 +287,7 @@ impl PageStore {
         sys::memory_of(&self.file)
     }
 
-    /// Releases places kept for imports, if there was none for a while.
+    /// Releases places kept for imports, after some time without an import.
     pub(crate) fn trim(&self) {
         if self.process.is_current() {
             let surplus = self.freed.lock().unwrap_or_else(PoisonError::into_inner).trim();

@@ -451,8 +451,8 @@ impl Core {
     }
 }
 
-/// Replaces the contents of `files` by `theirs`, but keeps the open files of `ours`. An open file with
-/// the same path in `theirs` takes their content; any other open file becomes nameless.
+/// Replaces the contents of `files` by `theirs`, but keeps the open files of `ours`. An open file
+/// with the same path in `theirs` takes their content; any other open file becomes nameless.
 fn exchange(files: &mut Files, ours: &Files, theirs: &Files) -> Result<(), PathProblem> {
     *files = theirs.clone();
     files.set_limits(limits(u64::MAX, u64::MAX));

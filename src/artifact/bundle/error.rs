@@ -1,4 +1,4 @@
-//! What can be wrong with a bundle.
+//! Errors of bundles.
 
 use std::io;
 use std::path::{Path, PathBuf};
@@ -7,21 +7,21 @@ use crate::util::cause::Cause;
 use crate::util::error_code::{Code, Coded};
 use crate::util::hint::Hint;
 
-/// A bundle cannot be used, or not be made.
+/// A bundle cannot be used or made.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum BundleError {
-    /// The operating system refused something.
+    /// The operating system refused an operation.
     #[error("cannot {action} {path}", path = path.display())]
     Io {
-        /// What was attempted.
+        /// The attempted action.
         action: &'static str,
-        /// On which path.
+        /// The path concerned.
         path: PathBuf,
-        /// Why it failed.
+        /// Cause of the failure.
         source: io::Error,
     },
-    /// It is not a bundle, or not a whole one.
+    /// The directory is not a bundle, or an incomplete one.
     #[error("{path} is not a whole bundle: {reason}", path = path.display())]
     Damaged {
         /// The bundle.
@@ -29,29 +29,32 @@ pub enum BundleError {
         /// What is wrong with it.
         reason: String,
     },
-    /// It is a compressed bundle, which has to be unpacked.
+    /// The bundle is compressed and must be unpacked first.
     #[error("{path} is a file, and a bundle is run from a directory", path = path.display())]
     Packed {
         /// The file.
         path: PathBuf,
     },
-    /// It is not the bundle whose hash was demanded.
-    #[error("{path} is not the bundle that was demanded: the SHA-256 of its manifest is {found}, expected {expected}",
-            path = path.display())]
+    /// The hash of the bundle's manifest differs from the required hash.
+    #[error(
+        "{path} is not the required bundle: the SHA-256 of its manifest is {found}, expected \
+         {expected}",
+        path = path.display()
+    )]
     Other {
         /// The bundle.
         path: PathBuf,
-        /// The SHA-256 of its manifest, hexadecimal.
+        /// SHA-256 of the manifest, in hexadecimal.
         found: String,
-        /// The one that was demanded.
+        /// The required hash.
         expected: String,
     },
-    /// It is whole, and for another program or machine.
+    /// The bundle is for another program or machine.
     #[error("the bundle {path} cannot be used here: {reason}", path = path.display())]
     Foreign {
         /// The bundle.
         path: PathBuf,
-        /// What does not fit.
+        /// What does not match.
         reason: String,
     },
     /// Its native code cannot be loaded.
@@ -59,25 +62,25 @@ pub enum BundleError {
     Code {
         /// The bundle.
         path: PathBuf,
-        /// What wasmtime said.
+        /// Error of wasmtime.
         source: Cause,
     },
-    /// No bundle was named, and this build of belljar has no compiler.
+    /// No bundle was given, and this build of belljar has no compiler.
     #[error("this build of belljar has no compiler, and no bundle was named to run from")]
     NoCompiler,
-    /// A bundle was to be made for a processor or system for which this program cannot compile.
+    /// This program cannot compile for the requested processor or system.
     #[error("cannot make a bundle for {target}: {reason}")]
     Target {
-        /// What was asked for.
+        /// The requested target.
         target: String,
-        /// Why not.
+        /// Why it is impossible.
         reason: String,
     },
-    /// A bundle was to be made, or changed, by a runtime that runs from one.
+    /// A runtime that runs from a bundle cannot make or change bundles.
     #[error("cannot {action}: this runtime runs from the bundle {path}, which is only read",
             path = path.display())]
     Fixed {
-        /// What was attempted.
+        /// The attempted action.
         action: &'static str,
         /// The bundle.
         path: PathBuf,
@@ -161,7 +164,7 @@ impl Hint for BundleError {
     }
 }
 
-/// Whether the system forbade to map the file as code.
+/// Whether the system did not permit mapping the file as code.
 fn is_not_executable(cause: &Cause) -> bool {
     let mut error: Option<&(dyn std::error::Error + 'static)> = Some(cause);
     while let Some(one) = error {

@@ -1,4 +1,4 @@
-//! The files of a bundle: written with their hashes, and compared with them.
+//! The files of a bundle: writes them with their hashes, and verifies them.
 
 use std::fs::{self, File};
 use std::io::{self, Read, Seek, SeekFrom, Write};
@@ -11,9 +11,9 @@ use super::manifest::{FILE, Manifest, Stored};
 use crate::util::hex;
 use crate::util::parallel::{apart, on_all_cores};
 
-/// What is copied at once.
+/// Size of the copy buffer, in bytes.
 const CHUNK: usize = 1 << 20;
-/// Blocks of zeros become holes.
+/// Size of blocks that become holes if they are zero.
 const BLOCK: usize = 4096;
 const BLOCK_STEP: i64 = 4096;
 
@@ -37,8 +37,8 @@ impl<'a> Writer<'a> {
         self.write(path, source)
     }
 
-    /// Copies all files of a directory, and of those in it, to the directory `path` in the bundle,
-    /// which is made even where there are none.
+    /// Copies all files of a directory, recursively, to the directory `path` in the bundle. The
+    /// directory is created even if there are no files.
     pub(crate) fn copy_tree(&mut self, from: &Path, path: &str) -> Result<(), BundleError> {
         self.directory(path)?;
         let list = BundleError::io("list", from);
@@ -59,7 +59,7 @@ impl<'a> Writer<'a> {
         Ok(())
     }
 
-    /// Makes a directory.
+    /// Creates a directory.
     pub(crate) fn directory(&self, path: &str) -> Result<(), BundleError> {
         let to = self.root.join(path);
         fs::create_dir_all(&to).map_err(BundleError::io("create", &to))
@@ -80,8 +80,7 @@ impl<'a> Writer<'a> {
         Ok(())
     }
 
-    /// Writes the manifest, `manifest` with the list of the files that were written; returns its
-    /// bytes.
+    /// Adds the list of written files to `manifest` and writes it. Returns its bytes.
     pub(crate) fn finish(self, mut manifest: Manifest) -> Result<(Manifest, Vec<u8>), BundleError> {
         let path = self.root.join(FILE);
         manifest.files = self.files;
@@ -97,7 +96,7 @@ fn make_parents(path: &Path) -> io::Result<()> {
     path.parent().map_or(Ok(()), fs::create_dir_all)
 }
 
-/// Writes `content` with holes for its zeros; its size and hash.
+/// Writes `content` with holes for zero blocks. Returns its size and hash.
 fn write_sparse(mut content: impl Read, mut file: File) -> io::Result<(u64, blake3::Hash)> {
     let mut hasher = blake3::Hasher::new();
     let mut buffer = vec![0; CHUNK];
@@ -125,7 +124,7 @@ fn write_sparse(mut content: impl Read, mut file: File) -> io::Result<(u64, blak
     Ok((size, hasher.finalize()))
 }
 
-/// Reads until the buffer is full or nothing is left.
+/// Reads until the buffer is full or the input ends.
 fn fill(content: &mut impl Read, buffer: &mut [u8]) -> io::Result<usize> {
     let mut filled = 0;
     while filled < buffer.len() {
@@ -139,7 +138,7 @@ fn fill(content: &mut impl Read, buffer: &mut [u8]) -> io::Result<usize> {
     Ok(filled)
 }
 
-/// Checks that every file is there and of its size.
+/// Checks that every file exists and has the right size.
 pub(super) fn check_sizes(root: &Path, manifest: &Manifest) -> Result<(), BundleError> {
     for file in &manifest.files {
         let damaged = |reason| damaged(root, file, reason);
@@ -158,7 +157,7 @@ pub(super) fn check_sizes(root: &Path, manifest: &Manifest) -> Result<(), Bundle
     Ok(())
 }
 
-/// Compares every file with its hash.
+/// Verifies every file against its hash.
 pub(super) fn check_contents(root: &Path, manifest: &Manifest) -> Result<(), BundleError> {
     let check = |file: &Stored| {
         let path = root.join(&file.path);

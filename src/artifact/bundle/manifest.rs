@@ -1,4 +1,4 @@
-//! The manifest of a bundle: for what it was made, and every file in it with its hash.
+//! The manifest of a bundle: its target, and all files with their hashes.
 
 use std::fs::{self, File};
 use std::io::{self, Read};
@@ -11,53 +11,53 @@ use crate::artifact::cache::seal::hash_bytes;
 use crate::artifact::{Artifact, Tier};
 use crate::limits::MAX_BUNDLE_MANIFEST;
 
-/// Its name in the bundle.
+/// Name of the manifest in the bundle.
 pub(crate) const FILE: &str = "belljar-bundle.json";
-/// Raised with every change that an older program would misread.
+/// Increased by every change that an older program would misread.
 pub(crate) const FORMAT: u32 = 3;
 
-/// What is in a bundle, and for whom.
+/// Contents and target of a bundle.
 #[derive(Clone, Debug, Serialize, Deserialize)]
 pub(crate) struct Manifest {
     pub format: u32,
-    /// The version of the program that made it.
+    /// Version of the program that made it.
     pub belljar: String,
-    /// Names the artifact, the passes and the runner of that program.
+    /// Key of the artifact, the passes and the runner of that program.
     pub stamp: String,
-    /// The system and architecture, as `x86_64-linux`.
+    /// System and architecture, such as `x86_64-linux`.
     pub target: String,
-    /// The processors that it is for, in a word.
+    /// Name of the target processors.
     pub processor: String,
-    /// The features of a processor that its code uses.
+    /// Processor features that its code uses.
     pub features: Vec<String>,
-    /// How much of the module its code is.
+    /// Tier of its code.
     pub tier: Tier,
-    /// Top-level modules that its library does not have.
+    /// Top-level modules that its library omits.
     pub left_out: Vec<String>,
-    /// The images, by name.
+    /// Names of the images.
     pub images: Vec<String>,
-    /// Every other file, by path.
+    /// All other files, by path.
     pub files: Vec<Stored>,
 }
 
 /// A file in a bundle.
 #[derive(Clone, Debug, Serialize, Deserialize)]
 pub(crate) struct Stored {
-    /// Its path, with `/`.
+    /// Path, separated by `/`.
     pub path: String,
     pub size: u64,
-    /// BLAKE3 of its content, hexadecimal.
+    /// BLAKE3 of the contents, in hexadecimal.
     pub blake3: String,
 }
 
-/// What every format has.
+/// The fields that every format has.
 #[derive(Deserialize)]
 struct Head {
     format: u32,
 }
 
 impl Manifest {
-    /// As it is written.
+    /// Encodes the manifest.
     pub(crate) fn to_bytes(&self) -> io::Result<Vec<u8>> {
         let mut bytes = serde_json::to_vec_pretty(self)?;
         bytes.push(b'\n');
@@ -65,7 +65,7 @@ impl Manifest {
     }
 }
 
-/// Reads the manifest of the bundle at `root`, whose SHA-256 may have to be `hash`.
+/// Reads the manifest of the bundle at `root`, and checks its SHA-256 against `hash`, if given.
 pub(super) fn read(root: &Path, hash: Option<&str>) -> Result<Manifest, BundleError> {
     let damaged = |reason: String| BundleError::Damaged {
         path: root.to_owned(),

@@ -1,22 +1,22 @@
-//! Processors: those that code is compiled for, and this one.
+//! Target processors of compiled code, and this machine's processor.
 
 use std::fmt;
 use std::str::FromStr;
 
-/// The processors that the code of a bundle is for.
+/// Target processors of a bundle's code.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum Processor {
-    /// All that have AVX2, BMI, FMA and what came before them: servers since 2013 (Intel) and 2015
-    /// (AMD), and what AWS Lambda has. On aarch64, every one.
+    /// All x86-64 processors with AVX2, BMI, FMA and earlier extensions: servers since 2013 (Intel)
+    /// and 2015 (AMD), including AWS Lambda. On aarch64, all processors.
     #[default]
     Common,
-    /// All that have what this machine's has.
+    /// All processors with the features of this machine's.
     ThisMachine,
 }
 
 impl Processor {
-    /// As it is named on the command line and in a manifest.
+    /// Returns the name on the command line and in manifests.
     #[must_use]
     pub fn as_str(self) -> &'static str {
         match self {
@@ -43,8 +43,8 @@ impl FromStr for Processor {
     }
 }
 
-/// The features of an x86-64 processor that Cranelift uses where it may, by their names in Rust and
-/// in Cranelift. The first [`COMMON`] are those of x86-64-v3.
+/// Optional x86-64 features that Cranelift can use, by their names in Rust and in Cranelift. The
+/// first [`COMMON`] belong to x86-64-v3.
 const FEATURES: [(&str, &str); 19] = [
     ("cmpxchg16b", "has_cmpxchg16b"),
     ("sse3", "has_sse3"),
@@ -68,22 +68,22 @@ const FEATURES: [(&str, &str); 19] = [
 ];
 const COMMON: usize = 12;
 
-/// This system and architecture, as manifests name them.
+/// Returns this system and architecture, as named in manifests.
 pub(crate) fn system() -> String {
     format!("{}-{}", std::env::consts::ARCH, std::env::consts::OS)
 }
 
-/// The features that code for `processor` uses, for the architecture `arch`, by their names in Rust
-/// and in Cranelift.
+/// Returns the features that code for `processor` uses on the architecture `arch`, by their names
+/// in Rust and in Cranelift.
 pub(crate) fn features(arch: &str, processor: Processor) -> Vec<(&'static str, &'static str)> {
     match (arch, processor) {
         ("x86_64", Processor::Common) => FEATURES[..COMMON].to_vec(),
-        // Elsewhere wasmtime compares what the code uses with this machine when it loads it.
+        // On other architectures, wasmtime checks the features used when it loads the code.
         _ => FEATURES.into_iter().filter(|(name, _)| arch == "x86_64" && has(name)).collect(),
     }
 }
 
-/// Whether this processor has a feature. It has none that this program does not know.
+/// Whether this processor has a feature; false for unknown features.
 #[cfg(target_arch = "x86_64")]
 pub(super) fn has(name: &str) -> bool {
     macro_rules! detect {
@@ -99,7 +99,7 @@ pub(super) fn has(name: &str) -> bool {
             "avx512vnni")
 }
 
-/// Whether this processor has a feature. It has none that this program does not know.
+/// Whether this processor has a feature; false for unknown features.
 #[cfg(not(target_arch = "x86_64"))]
 pub(super) fn has(_: &str) -> bool {
     false
@@ -118,7 +118,7 @@ mod tests {
     #[test]
     #[cfg(target_arch = "x86_64")]
     fn every_feature_can_be_asked_for() {
-        // One that `has` does not list would never be found, whatever the processor.
+        // A feature that `has` does not list would never be detected.
         let source = include_str!("processor.rs");
         let asked = source.split("detect!(\"").nth(1).unwrap().split(')').next().unwrap();
         for (name, _) in FEATURES {

@@ -1,9 +1,9 @@
-//! Downloads Python packages with the ordinary client.
+//! Downloads Python packages with pip.
 //!
-//! The client's own configuration (index, proxies, credentials) applies: belljar names packages
-//! and nothing else. The directory that the caller works in is not part of it. `python -m` would run
-//! a `pip.py` that lies there, and uv would take an index from a project there, so a client is
-//! started in a directory that belljar has just made.
+//! The client's own configuration (index, proxies, credentials) applies: belljar passes only
+//! package names. The caller's current directory must not have an effect: `python -m` would run a
+//! `pip.py` in it, and uv would use the index of a project there. So the client is started in a
+//! new, empty directory.
 
 use std::ffi::OsStr;
 use std::fs;
@@ -17,15 +17,15 @@ use crate::util::hint::Hint;
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum PipError {
-    /// Neither pip nor uv is on this machine.
+    /// This machine has neither pip nor uv.
     #[error("no Python package client: neither `python3 -m pip` nor `uv` runs here")]
     NoClient,
     /// The client ran and failed.
     #[error("{client} failed: {message}")]
     Failed {
-        /// Which client.
+        /// Name of the client.
         client: &'static str,
-        /// The last lines that it printed.
+        /// Last lines of the client's output.
         message: String,
     },
     /// The downloaded files cannot be listed.
@@ -49,13 +49,13 @@ impl Hint for PipError {
     }
 }
 
-/// Downloads exactly `requirements` as wheels into `folder`, without their dependencies, and
-/// returns the wheels, sorted.
+/// Downloads exactly `requirements` as wheels into `folder`, without their dependencies. Returns
+/// the wheels, sorted.
 pub(crate) fn download(requirements: &[String], folder: &Path) -> Result<Vec<PathBuf>, PipError> {
     download_with(&[], requirements, folder)
 }
 
-/// The same for wheels that hold nothing but Python, for the guest's version of it.
+/// Downloads pure Python wheels for the guest's version of Python.
 pub(crate) fn download_pure(
     requirements: &[String],
     folder: &Path,
@@ -87,26 +87,27 @@ fn download_with(
     Ok(wheels)
 }
 
-/// A client: its program, and the arguments before those of pip.
+/// A client: its program, and the arguments before pip's own.
 type Client = (&'static str, &'static [&'static str]);
 
-/// Python's own pip, and the pip that uv brings.
+/// Python's own pip, and pip run by uv.
 const CLIENTS: [Client; 2] =
     [("python3", &["-m", "pip"]), ("uv", &["tool", "run", "--from", "pip", "pip"])];
 
-/// A client that is to work in `folder`, where nothing is that could be run or read as configuration.
+/// Returns a command that runs in `folder`, which must not contain modules or configuration.
 fn command((program, prefix): Client, folder: &Path) -> Command {
     let mut command = Command::new(program);
     command
         .args(prefix)
         .current_dir(folder)
-        // Keeps Python from searching that directory for modules; versions before 3.11 ignore it.
+        // Stops Python from searching the current directory for modules; versions before 3.11
+        // ignore it.
         .env("PYTHONSAFEPATH", "1")
         .stdin(Stdio::null());
     command
 }
 
-/// The name and version of Python's own pip; `None` where it does not run.
+/// Returns the name and version of Python's own pip; `None` if it does not run.
 pub(crate) fn version() -> Option<String> {
     let folder = tempfile::tempdir().ok()?;
     let output = command(CLIENTS[0], folder.path()).arg("--version").output().ok()?;
@@ -115,7 +116,7 @@ pub(crate) fn version() -> Option<String> {
     output.status.success().then_some(version)
 }
 
-/// Runs the first client that is there in `folder`.
+/// Runs the first available client in `folder`.
 fn run(folder: &Path, arguments: impl Fn(&mut Command)) -> Result<(), PipError> {
     let mut failure = PipError::NoClient;
     for client in CLIENTS {

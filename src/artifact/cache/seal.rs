@@ -1,10 +1,9 @@
-//! Seals: how a cache file is known to be the one that was written.
+//! Seals, which detect changes of cache files.
 //!
-//! A seal records the SHA-256 of a file, and the file's identity at the time it was last checked:
-//! device, inode, size, and the times of modification and of change. While the identity holds,
-//! nothing has written to the file since (a user cannot set the change time), and the hash of
-//! hundreds of megabytes of native code need not be taken at every start. When it differs, the
-//! hash decides.
+//! A seal records a file's SHA-256 and its identity at the last check: device, inode, size, and the
+//! times of modification and change. While the identity is the same, the file has not been written
+//! (a user cannot set the change time), so hundreds of megabytes of native code need not be hashed
+//! at every start. If the identity differs, the hash decides.
 
 use std::fs::{self, File};
 use std::io::{self, Read};
@@ -22,7 +21,7 @@ struct Seal {
     identity: Identity,
 }
 
-/// Identity of a file as the file system tells it, cheap to ask for.
+/// Identity of a file according to the file system, cheap to query.
 #[derive(Debug, PartialEq, Serialize, Deserialize)]
 pub(crate) struct Identity {
     size: u64,
@@ -31,13 +30,13 @@ pub(crate) struct Identity {
     changed_ns: i128,
 }
 
-/// Records `path` as it is now.
+/// Seals `path` in its current state.
 pub(crate) fn create(path: &Path) -> Result<(), CacheError> {
     let sha256 = hash_file(path)?;
     store(path, &sha256)
 }
 
-/// The same for a file that was just written, with the hash that its bytes had.
+/// Seals a file that was just written, with the known hash of its contents.
 pub(crate) fn create_as(path: &Path, sha256: &str) -> Result<(), CacheError> {
     store(path, sha256)
 }
@@ -47,7 +46,7 @@ pub(crate) fn check(path: &Path) -> Result<(), CacheError> {
     check_with(path, false)
 }
 
-/// Checks the whole content, whatever the file's identity says.
+/// Verifies the whole contents, whatever the file's identity.
 pub(crate) fn check_fully(path: &Path) -> Result<(), CacheError> {
     check_with(path, true)
 }
@@ -76,13 +75,13 @@ fn check_with(path: &Path, fully: bool) -> Result<(), CacheError> {
     if hash_file(path)? != seal.sha256 {
         return Err(tampered("its content has changed"));
     }
-    // A moved or copied cache: the content is right, so the next start need not hash again. A
-    // cache that cannot be written is still good.
+    // A moved or copied cache: the contents are right, so reseal them to avoid another hash. A
+    // read-only cache is still usable.
     let _ = store(path, &seal.sha256);
     Ok(())
 }
 
-/// Removes a file together with its seal.
+/// Removes a file with its seal.
 pub(crate) fn remove(path: &Path) -> Result<(), CacheError> {
     for path in [path.to_owned(), seal_path(path)] {
         match fs::remove_file(&path) {
@@ -95,7 +94,7 @@ pub(crate) fn remove(path: &Path) -> Result<(), CacheError> {
     Ok(())
 }
 
-/// The SHA-256 of a file, as 64 lower-case hexadecimal digits.
+/// Returns the SHA-256 of a file, as 64 lower-case hexadecimal digits.
 pub(crate) fn hash_file(path: &Path) -> Result<String, CacheError> {
     let mut file = File::open(path).map_err(CacheError::io("open", path))?;
     let mut hasher = Sha256::new();
@@ -110,7 +109,7 @@ pub(crate) fn hash_file(path: &Path) -> Result<String, CacheError> {
     }
 }
 
-/// The SHA-256 of bytes, as 64 lower-case hexadecimal digits.
+/// Returns the SHA-256 of bytes, as 64 lower-case hexadecimal digits.
 pub(crate) fn hash_bytes(bytes: &[u8]) -> String {
     hex::encode(&Sha256::digest(bytes))
 }
@@ -135,7 +134,7 @@ impl Identity {
         Ok(Self::from_metadata(&meta))
     }
 
-    /// That of a file that is open, where it is telling.
+    /// Returns the identity of an open file, if the platform supports it.
     pub(crate) fn of_open(file: &File) -> io::Result<Option<Self>> {
         let identity = Self::from_metadata(&file.metadata()?);
         Ok(cfg!(unix).then_some(identity))
@@ -153,8 +152,7 @@ impl Identity {
         }
     }
 
-    /// Elsewhere nothing is as telling as the change time: an identity that never matches makes
-    /// every check a full one.
+    /// Other platforms have no reliable change time, so every check is a full one.
     #[cfg(not(unix))]
     fn from_metadata(meta: &fs::Metadata) -> Self {
         Self {

@@ -1,5 +1,5 @@
-//! The image file: a header that says what it is, a manifest, and memory at an offset from which
-//! it can be mapped. `docs/internals/images.md` specifies it.
+//! The image file: a header, a manifest, and memory at an offset from which it can be mapped.
+//! `docs/internals/images.md` specifies it.
 
 use std::fs::File;
 use std::io::{self, Read, Seek, SeekFrom, Write};
@@ -13,53 +13,53 @@ use crate::artifact::PAGE;
 use crate::limits::MAX_IMAGE_MANIFEST;
 
 const MAGIC: &[u8; 8] = b"belljar\x1a";
-/// Raised with every change that an older program would misread.
+/// Increased by every change that an older program would misread.
 pub(super) const VERSION: u32 = 1;
 /// Magic, version, manifest length, memory offset, memory length, two hashes.
 const HEADER: usize = 8 + 4 + 4 + 8 + 8 + 32 + 32;
-/// The largest 32-bit memory.
+/// Maximum size of a 32-bit memory.
 const MAX_MEMORY: u64 = 1 << 32;
-/// Memory is stored sparse in blocks of this size, which divides a page.
+/// Block size of the sparse memory; it divides a page.
 const BLOCK: usize = 4096;
 const BLOCK_STEP: i64 = 4096;
 
 /// Description of an image.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub(crate) struct Manifest {
-    /// The image's name.
+    /// Name of the image.
     pub name: String,
-    /// The image it was made from.
+    /// The image that it is based on.
     pub base: Option<String>,
-    /// One sentence for people.
+    /// Description in one sentence.
     pub description: String,
-    /// Modules imported in it, by the names a program would import.
+    /// Imported modules, by the names that a program would import.
     pub imports: Vec<String>,
-    /// Packages added to it, as `name==version`.
+    /// Additional packages, as `name==version`.
     pub packages: Vec<String>,
-    /// What those packages are called in the cache, where they are in one file.
+    /// Name of the packages in the cache, if they are in one file.
     #[serde(rename = "package_dir")]
     pub package_file: Option<String>,
-    /// SHA-256 of the module and the library it needs.
+    /// SHA-256 of the module and the library that it needs.
     pub artifact: String,
-    /// SHA-256 of the recipe and the runner that it was made with.
+    /// SHA-256 of the recipe and the runner that it was built with.
     pub recipe: String,
     /// The stack pointer at rest.
     pub stack_pointer: i32,
-    /// Where to write for a soft interrupt; missing only in the image that the others start from.
+    /// Addresses for a soft interrupt; missing only in the base of the built-in images.
     pub interrupt: Option<InterruptAddresses>,
-    /// Memory set aside in the image, so that a run need not ask the guest for it; missing where
-    /// the interrupt is.
+    /// Memory reserved in the image, so that a run need not request it from the guest; missing if
+    /// `interrupt` is.
     pub reserved: Option<Reserved>,
 }
 
-/// Memory that the guest's allocator handed out while the image was made.
+/// Memory that the guest's allocator reserved while the image was built.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub(crate) struct Reserved {
-    /// Where the source of a run's turn stands.
+    /// Address of the source of a run's turn.
     pub run_source: u32,
-    /// Where the answer to a run's first frame is put, which the guest then frees.
+    /// Address for the answer to a run's first frame, which the guest then frees.
     pub answer: u32,
-    /// How many bytes fit there.
+    /// Size of the memory for the answer, in bytes.
     pub answer_bytes: u32,
 }
 
@@ -74,7 +74,7 @@ pub(crate) struct InterruptAddresses {
     pub eval_breaker: u32,
 }
 
-/// An image file's head, read and checked.
+/// The verified head of an image file.
 pub(super) struct Head {
     pub manifest: Manifest,
     pub memory_offset: u64,
@@ -114,7 +114,7 @@ pub(super) fn write(file: &mut File, manifest: &Manifest, memory: &[u8]) -> io::
     file.set_len(offset + memory.len() as u64)
 }
 
-/// Reads and checks an image's head. Every field is untrusted until its hash agrees.
+/// Reads and verifies an image's head. Every field is untrusted until its hash matches.
 pub(super) fn read_head(mut file: impl Read, size: u64, path: &Path) -> Result<Head, ImageError> {
     let bad = |reason| ImageError::Format {
         path: path.to_owned(),
@@ -163,7 +163,7 @@ pub(super) fn read_head(mut file: impl Read, size: u64, path: &Path) -> Result<H
     })
 }
 
-/// Checks the memory against its checksum.
+/// Verifies the memory against its checksum.
 pub(super) fn check_memory(mut file: File, head: &Head, path: &Path) -> Result<(), ImageError> {
     let failed = |source| ImageError::Io {
         action: "read",
@@ -193,7 +193,7 @@ fn head_hash(fields: &[u8], manifest: &[u8]) -> [u8; 32] {
     Sha256::new().chain_update(fields).chain_update(manifest).finalize().into()
 }
 
-/// Takes the next fixed-size field off a header that is known to be long enough.
+/// Takes the next fixed-size field from a header that is known to be long enough.
 fn take<const N: usize>(rest: &mut &[u8]) -> [u8; N] {
     let (field, after) = rest.split_first_chunk().expect("the header holds all its fields");
     *rest = after;

@@ -1,9 +1,10 @@
-//! An image as each version wrote it, in `tests/goldens`: what a version writes never changes, and what
-//! older ones wrote stays readable. Header and manifest are kept; the memory is made here.
+//! Golden images of each version, in `tests/goldens`. The output of a version never changes, and
+//! output of older versions stays readable. Only header and manifest are stored; the memory is
+//! created here.
 //!
-//! A change of the bytes needs a new `VERSION` in `format.rs`, and then
-//! `BELLJAR_WRITE_GOLDENS=1 cargo test --release --lib goldens` once, which adds the file of that version
-//! and touches no other.
+//! A change of the format needs a new `VERSION` in `format.rs`, and then one run of
+//! `BELLJAR_WRITE_GOLDENS=1 cargo test --release --lib goldens`, which adds the file of that
+//! version and changes no other.
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -42,7 +43,7 @@ fn path(version: u32) -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).join(format!("tests/goldens/image-v{version}.head"))
 }
 
-/// Everything that a manifest may say.
+/// A manifest with all fields.
 fn manifest() -> Manifest {
     Manifest {
         name: "golden".into(),
@@ -67,7 +68,7 @@ fn manifest() -> Manifest {
     }
 }
 
-/// Two pages of memory: zeros, and a few blocks of something else.
+/// Two pages of memory: zeros, with a few other blocks.
 fn memory() -> Vec<u8> {
     let mut memory = vec![0; 2 * PAGE];
     for (at, byte) in [(0, 1), (40_960, 2), (2 * PAGE - 1, 3)] {
@@ -76,13 +77,14 @@ fn memory() -> Vec<u8> {
     memory
 }
 
-/// What follows header and manifest.
+/// Returns the bytes after header and manifest.
 fn after(head: &[u8]) -> Vec<u8> {
     let offset = head.len().next_multiple_of(PAGE);
     [vec![0; offset - head.len()], memory()].concat()
 }
 
-/// As docs/internals/images.md has it: 96 bytes, and the manifest whose length is at 12.
+/// Returns the length according to `docs/internals/images.md`: 96 bytes, and the manifest, whose
+/// length is at offset 12.
 fn head_length(image: &[u8]) -> usize {
     96 + u32::from_le_bytes(image[12..16].try_into().unwrap()) as usize
 }

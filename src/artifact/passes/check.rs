@@ -1,18 +1,19 @@
-//! Proves of a metered module that nothing in it runs for long without a look at its fuel.
+//! Proves that no code in a metered module runs for long without a fuel check.
 //!
-//! This is a second opinion: it knows the shapes in which a module may count, and nothing of how
-//! they come about. It runs on what the compiler is given, every time; what it cannot prove it
-//! refuses. What it proves:
+//! The checker is independent of the meter: it knows the allowed sequences for counting, and not
+//! how they are generated. It runs on every input of the compiler and rejects what it cannot prove.
+//! It proves:
 //!
-//! * **Every loop looks, or ends.** A header of a loop is followed by a sequence that takes at least one
-//!   unit and goes to the host when the fuel is below zero; or by one that counts turns and traps when
-//!   they make more operators than the loop may run.
-//! * **Every round of calls looks.** Without the functions that begin with such a sequence, no calls
-//!   go round, tables included; and a call comes back after a bounded number of operators.
-//! * **Fuel only shrinks**, but where the host gives more: nothing else writes to its counter, and the
-//!   turns that a loop counts in a local are taken on every way out.
-//! * **Nothing takes as long as it is told to.** Memory is copied and filled in pieces, each behind a
-//!   look of its own; instructions that work on tables or call in other ways are not there.
+//! * **Every loop checks its fuel, or ends.** A loop header is followed by a sequence that
+//!   subtracts at least one unit and calls the host if the fuel is below zero; or by a sequence
+//!   that counts iterations and traps before the loop exceeds its limit on operators.
+//! * **Every call cycle checks its fuel.** Without the functions that begin with such a check,
+//!   there are no call cycles, including indirect calls; and a call returns after a limited number
+//!   of operators.
+//! * **Fuel only decreases**, except when the host adds some: no other code writes to its counter,
+//!   and iterations counted in a local are subtracted on every exit.
+//! * **No instruction takes time given by an operand.** Memory is copied and filled in pieces, each
+//!   after its own check; instructions on tables and other kinds of calls are rejected.
 
 mod body;
 mod calls;
@@ -24,27 +25,27 @@ use wasmparser::{
 
 use self::body::{Body, Named};
 
-/// The metered module cannot be proved to look at its fuel.
+/// The metered module cannot be proved to check its fuel.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum CheckError {
-    /// It is no module, or uses what nobody has thought about.
+    /// The module is invalid or uses unsupported features.
     #[error("the metered module is not valid")]
     Invalid(#[from] BinaryReaderError),
-    /// Something is wrong with it as a whole.
+    /// The module as a whole is rejected.
     #[error("the metered module cannot be shown to stop: {0}")]
     Module(&'static str),
-    /// Something is wrong in one function.
+    /// A function is rejected.
     #[error("the metered module cannot be shown to stop: function {function} {why}")]
     Function {
-        /// Its index.
+        /// Index of the function.
         function: u32,
-        /// What is wrong in it.
+        /// What is wrong with it.
         why: &'static str,
     },
 }
 
-/// What a module may use: what its compiler makes, and what somebody has thought about here.
+/// Features that a module may use: those that its compiler generates, and that this checker covers.
 const FEATURES: WasmFeatures = WasmFeatures::MVP
     .union(WasmFeatures::BULK_MEMORY)
     .union(WasmFeatures::BULK_MEMORY_OPT)
@@ -101,15 +102,15 @@ pub(super) fn check(module: &[u8]) -> Result<(), CheckError> {
     calls::check(&functions, &in_table)
 }
 
-/// What concerns the module as a whole.
+/// Properties of the whole module.
 #[derive(Default)]
 struct Found {
     imports: u32,
-    /// The function that gives fuel, and its type.
+    /// The function that adds fuel, with its type.
     refuel: Vec<(u32, u32)>,
-    /// Types of the form that it must have.
+    /// Types that this function may have.
     giving_types: Vec<u32>,
-    /// Globals by index: whether one is a counter as it must be.
+    /// For each global, whether it is suitable as the counter.
     counters: Vec<bool>,
     /// Exported globals, by name.
     exported_globals: Vec<(bool, u32)>,
@@ -117,9 +118,9 @@ struct Found {
     in_table: Vec<u32>,
 }
 
-/// The name under which the counter is exported.
+/// Export name of the counter.
 const FUEL: &str = "belljar.fuel";
-/// Where more fuel comes from.
+/// Import that adds fuel.
 const REFUEL: (&str, &str) = ("belljar", "refuel");
 
 impl Found {
@@ -202,7 +203,7 @@ impl Found {
         Ok(found)
     }
 
-    /// The counter and the function that gives fuel, each of which is there once.
+    /// Returns the counter and the function that adds fuel. Each must exist once.
     fn named(&self) -> Result<Named, CheckError> {
         let [(refuel, ty)] = self.refuel[..] else {
             return Err(CheckError::Module("fuel does not come from one import"));
@@ -223,7 +224,7 @@ impl Found {
     }
 }
 
-/// Notes the functions whose references a constant holds.
+/// Records the functions that a constant refers to.
 fn references(value: &ConstExpr<'_>, found: &mut Vec<u32>) -> Result<(), CheckError> {
     for operator in value.get_operators_reader() {
         if let Operator::RefFunc { function_index } = operator? {

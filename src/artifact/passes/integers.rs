@@ -1,21 +1,22 @@
-//! Integers: numpy's default integer is 64 bits wide in code of the user, as it is on Linux.
+//! Integers: makes numpy's default integer 64 bits wide in user code, as on Linux.
 //!
-//! numpy takes the width of an address for its default integer, 32 bits here, and wraps around
-//! silently. Making it 64 everywhere breaks the libraries, whose compiled parts want index arrays as
-//! wide as an address from their own Python code. So values are 64 bits wide for everybody, and the
-//! width of indices follows who asks: a function added to the module walks the interpreter's frames,
-//! and every place in numpy that takes the default calls it ([`asking`]).
+//! numpy's default integer has the width of an address, 32 bits here, and wraps around silently.
+//! Making it 64 bits everywhere breaks the libraries: their compiled parts require index arrays
+//! with the width of an address from their own Python code. So values are 64 bits wide for all
+//! code, and the width of indices depends on the caller: a function added to the module walks the
+//! interpreter's frames, and every place in numpy that uses the default calls it ([`width_query`]).
 //!
 //! * Constants in numpy's functions become calls ([`PLACES`]).
-//! * Functions that answer with indices widen what they give to the user ([`results`]).
-//! * Where numpy wants indices, 64-bit integers do if each fits in 32 ([`indices`]).
+//! * Functions that return indices widen their results for user code ([`results`]).
+//! * Where numpy requires indices, 64-bit integers are accepted if each fits into 32 bits
+//!   ([`indices`]).
 //! * Integers of 64 bits are shifted by numbers of 64 bits ([`shifts`]).
 //! * The legacy generator draws integers of 64 bits ([`draws`]).
 //!
-//! Nothing is guessed: functions are found by their names, what stands around a changed
-//! instruction is compared, addresses are taken from code that is compared in the same way, and the
-//! layout of the interpreter's structures from the table that it keeps for debuggers. A module that
-//! differs is refused.
+//! No step guesses: functions are found by name, the code around a changed instruction is compared,
+//! addresses are taken from code that is compared in the same way, and the layout of the
+//! interpreter's structures comes from the table that it keeps for debuggers. A module that differs
+//! is rejected.
 
 mod addresses;
 mod draws;
@@ -39,25 +40,25 @@ pub(super) use overflows::apply as tell_overflows;
 use parsed::{Changes, Parsed};
 use patterns::PLACES;
 
-/// Raised with every change of what the pass makes.
+/// Increased with every change of the pass's output.
 pub(super) const VERSION: u32 = 11;
 
-/// The module is not the one that this pass knows.
+/// The pass does not support this module.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum IntegersError {
     /// The module cannot be parsed.
     #[error("the Python module cannot be parsed")]
     Parse(#[from] BinaryReaderError),
-    /// A function is not there, or there are several of its name.
+    /// A function is missing, or its name is not unique.
     #[error("the Python module has no function {0}, or has several")]
     Function(&'static str),
-    /// A function is not what it was.
+    /// A function differs from the expected code.
     #[error("the function {function} of the Python module is another one: {what}")]
     Other {
         /// The function.
         function: &'static str,
-        /// What was looked for.
+        /// The expected code.
         what: &'static str,
     },
     /// A part of the module is missing.
@@ -71,20 +72,21 @@ const LONG: i32 = 7;
 /// numpy's number for a C `long long`, 64 bits.
 const LONG_LONG: i32 = 9;
 
-/// The unsigned ones are one more.
+/// Added to a signed type's number for the unsigned type.
 const UNSIGNED: i32 = 1;
 
-/// What the added functions are called by: indices of functions in the module.
+/// Indices of the added functions in the module.
 struct Functions {
-    /// `() -> i32`: [`LONG`] or [`LONG_LONG`], by who asks.
+    /// `() -> i32`: [`LONG`] or [`LONG_LONG`], depending on the caller.
     default_int: u32,
-    /// The same, by who writes `int`.
+    /// The same for code that names the type `int`.
     named_int: u32,
-    /// The same for values: Python's integers that become arrays, and sums.
+    /// The same for values: arrays of Python integers, and sums.
     value_int: u32,
-    /// `(object) -> object`: consumes a result and gives it back as wide as its asker has integers.
+    /// `(object) -> object`: consumes a result and returns it with the width of its caller's
+    /// integers.
     widen: u32,
-    /// The same for a tuple of them.
+    /// The same for a tuple of results.
     widen_tuple: u32,
 }
 
@@ -124,8 +126,8 @@ pub(super) fn apply(module: &[u8]) -> Result<Vec<u8>, IntegersError> {
     changes.finish()
 }
 
-/// Changes the C library, which every tier of the code holds, and in all of them alike: what a
-/// function costs decides which functions count fuel.
+/// Changes the C library, which all tiers contain, in the same way on all of them: a function's
+/// cost decides which functions count fuel.
 pub(super) fn apply_to_c_library(module: &[u8]) -> Result<Vec<u8>, IntegersError> {
     let parsed = Parsed::new(module)?;
     let mut changes = Changes::new(&parsed);

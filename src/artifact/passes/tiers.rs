@@ -1,12 +1,12 @@
-//! Tiers: the module without the functions that a tier does not hold.
+//! Tiers: removes the functions that a tier does not contain.
 //!
-//! Images hold function pointers, which are slots of the table: these stay, and in the slot of a
-//! function that is not there stands one of its type that tells the host which library was to be
-//! called ([`MISSING`]). Whatever a held function calls by name is held, too. Functions are renumbered, in
-//! their order, and nothing else of the module changes.
+//! Images contain function pointers, which are table slots: slots stay, and a removed function is
+//! replaced by a stub of the same type that tells the host which library was called ([`MISSING`]).
+//! Functions called directly by a kept function are kept, too. Functions are renumbered in order;
+//! the rest of the module is unchanged.
 //!
-//! What is decided for a function further on, by the meter above all, depends on nothing but itself and
-//! what it reaches by direct calls; so it is the same on every tier, and so is the fuel.
+//! Later decisions about a function, in particular the meter's, depend only on the function and its
+//! direct callees. So they are the same on every tier, and so is the fuel.
 
 use std::collections::BTreeMap;
 
@@ -23,14 +23,14 @@ use wasmparser::{
 use super::{PassError, imported_functions};
 use crate::artifact::tier::{Library, Tier};
 
-/// Raised with every change of what the pass makes: the code of smaller tiers is named after it.
+/// Increased with every change of the pass's output: the code of smaller tiers is named after it.
 pub(super) const VERSION: u32 = 1;
 
-/// The module and the name of the function that is called where one is missing: it takes the number
-/// of its library in [`LIBRARIES`], and does not come back.
+/// Module and name of the imported function that stubs call: it takes the index of the library in
+/// [`LIBRARIES`] and does not return.
 pub(crate) const MISSING: (&str, &str) = ("belljar", "missing");
 
-/// The module with what `tier` holds of `libraries`.
+/// Returns the module with the parts of `libraries` that `tier` contains.
 pub(super) fn apply(
     module: &[u8],
     tier: Tier,
@@ -54,13 +54,13 @@ fn refused(error: reencode::Error) -> PassError {
     }
 }
 
-/// What has to be known of the module.
+/// The parsed module.
 struct Parsed<'a> {
     module: &'a [u8],
     types: u32,
-    /// Imported functions, which come first in the index space.
+    /// Number of imported functions, which come first in the index space.
     imports: u32,
-    /// The types of the functions that are defined.
+    /// Types of the defined functions.
     functions: Vec<u32>,
     bodies: Vec<FunctionBody<'a>>,
     names: Vec<(u32, &'a str)>,
@@ -136,7 +136,7 @@ impl<'a> Parsed<'a> {
         Ok(())
     }
 
-    /// Of each defined function the calls that it makes, if it is held, and otherwise its library.
+    /// Returns, for each defined function, its calls if it is kept, or else its library.
     fn held(&self, tier: Tier, libraries: &[Library]) -> Result<Vec<Held>, PassError> {
         let starts = self.starts(libraries)?;
         let library_of = |at: usize| starts.partition_point(|&start| start <= at) - 1;
@@ -165,7 +165,7 @@ impl<'a> Parsed<'a> {
         Ok(held)
     }
 
-    /// Where each library begins, counted in defined functions.
+    /// Returns the start of each library, as an index of a defined function.
     fn starts(&self, libraries: &[Library]) -> Result<Vec<usize>, PassError> {
         let mut starts = vec![None; libraries.len()];
         for &(index, name) in &self.names {
@@ -193,21 +193,21 @@ impl<'a> Parsed<'a> {
     }
 }
 
-/// What becomes of a function.
+/// Whether a function is kept.
 enum Held {
     With(Vec<Call>),
-    /// The library that it belongs to.
+    /// Removed: the library that it belongs to.
     Missing(usize),
 }
 
-/// A function named in a body.
+/// A function index in a body.
 struct Call {
-    /// Where its index stands in the module.
+    /// Place of the index in the module.
     at: std::ops::Range<usize>,
     function: u32,
 }
 
-/// The functions that a body names.
+/// Returns the functions that a body refers to.
 fn calls(body: &FunctionBody<'_>) -> Result<Vec<Call>, PassError> {
     let mut calls = Vec::new();
     let mut reader = body.get_operators_reader()?;
@@ -215,7 +215,7 @@ fn calls(body: &FunctionBody<'_>) -> Result<Vec<Call>, PassError> {
         let (operator, start) = reader.read_with_offset()?;
         match operator {
             Operator::Call { function_index } | Operator::RefFunc { function_index } => {
-                // Behind one byte that says which instruction it is.
+                // After one byte, the opcode.
                 let at = offset(start)? + 1..offset(reader.original_position())?;
                 calls.push(Call {
                     at,
@@ -233,19 +233,19 @@ fn offset(at: u64) -> Result<usize, PassError> {
     usize::try_from(at).map_err(|_| BROKEN)
 }
 
-/// The module as it is written again.
+/// The module being rewritten.
 struct Reduced<'p, 'a> {
     parsed: &'p Parsed<'a>,
     held: &'p [Held],
-    /// Of each function its index, or that of what stands in for it.
+    /// New index of each function, or of its stub.
     indices: Vec<u32>,
-    /// What stands in for missing functions: library and type.
+    /// Stubs of removed functions: library and type.
     stand_ins: Vec<(usize, u32)>,
 }
 
 impl<'p, 'a> Reduced<'p, 'a> {
     fn new(parsed: &'p Parsed<'a>, held: &'p [Held]) -> Result<Self, PassError> {
-        // One function more is imported.
+        // One more function is imported.
         let mut next = parsed.imports + 1;
         let mut indices: Vec<u32> = (0..parsed.imports).collect();
         for held in held {
@@ -324,7 +324,7 @@ impl<'p, 'a> Reduced<'p, 'a> {
         Ok(out.finish())
     }
 
-    /// The functions that are held, by their index before.
+    /// Iterates over the kept functions, by old index.
     fn kept(&self) -> impl Iterator<Item = (usize, &'p [Call])> {
         self.held.iter().enumerate().filter_map(|(at, held)| match held {
             Held::With(calls) => Some((at, calls.as_slice())),
@@ -373,7 +373,7 @@ impl<'p, 'a> Reduced<'p, 'a> {
         Ok(section)
     }
 
-    /// The names of what is held, by which passes find it.
+    /// Returns the names of kept functions, by which passes find them.
     fn names(&self) -> NameSection {
         let mut functions = NameMap::new();
         for &(index, name) in &self.parsed.names {
@@ -394,7 +394,7 @@ impl Reencode for Reduced<'_, '_> {
     type Error = std::convert::Infallible;
 
     fn function_index(&mut self, index: u32) -> Result<u32, reencode::Error> {
-        // All that there are were looked at when the module was parsed.
+        // All functions were checked when the module was parsed.
         Ok(self.indices.get(index as usize).copied().unwrap_or(u32::MAX))
     }
 }

@@ -1,4 +1,4 @@
-//! Time that passes when everybody waits for it.
+//! A clock that advances when all tasks wait.
 
 use std::collections::BTreeMap;
 use std::pin::Pin;
@@ -6,11 +6,11 @@ use std::sync::{Arc, Mutex, MutexGuard};
 use std::task::{Context, Poll, Waker};
 use std::time::{Duration, Instant};
 
-/// A clock that moves only when nothing else can go on: then to the next time that a task waits for.
-/// Tasks run on one thread, so everything that they do is the same each time.
+/// A clock that advances only when no task can continue, to the next time that a task waits for.
+/// Tasks run on one thread, so their behaviour is deterministic.
 ///
-/// Tokio's paused clock would do the same. It is behind a feature that has wasmtime-wasi and all else on
-/// tokio compiled once more, and it is one for all nodes.
+/// Tokio's paused clock would do the same. But it needs a feature that makes cargo compile
+/// wasmtime-wasi and everything else based on tokio again, and all nodes would share it.
 pub(super) struct Clock {
     start: Instant,
     state: Mutex<State>,
@@ -24,7 +24,7 @@ struct State {
 }
 
 impl Clock {
-    /// Runs `work` by a new clock.
+    /// Runs `work` with a new clock.
     pub(super) fn run<F: Future>(work: impl FnOnce(Arc<Self>) -> F) -> F::Output {
         let clock = Arc::new(Self {
             start: Instant::now(),
@@ -64,7 +64,7 @@ impl Clock {
         }
     }
 
-    /// What `work` comes to within so long.
+    /// Returns the result of `work`, if it completes within `time`.
     pub(super) async fn within<T>(
         self: &Arc<Self>,
         time: Duration,
@@ -112,14 +112,14 @@ impl Drop for Sleep {
     }
 }
 
-/// The date when all clocks start, in milliseconds since 1970.
+/// Date at which all clocks start, in milliseconds since 1970.
 const START: u64 = 1_700_000_000_000;
 
-/// The clock of one node, which may stand still.
+/// The clock of one node, which can stop.
 #[derive(Clone)]
 pub(super) struct NodeClock {
     pub clock: Arc<Clock>,
-    /// Milliseconds by which its dates are ahead of the right ones.
+    /// Milliseconds by which its dates are ahead.
     pub ahead: i64,
     still: Arc<Mutex<Still>>,
 }
@@ -166,7 +166,7 @@ impl NodeClock {
         right.saturating_add_signed(self.ahead)
     }
 
-    /// Waits while the node stands still.
+    /// Waits while the node is stopped.
     pub(super) async fn running(&self) {
         while self.still.lock().unwrap().since.is_some() {
             self.clock.sleep(Duration::from_millis(7)).await;

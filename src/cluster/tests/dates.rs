@@ -1,4 +1,4 @@
-//! Nodes whose clocks show wrong dates, for longer than any session lives.
+//! Tests of nodes whose clocks show dates that are wrong by more than any session's life.
 
 use std::collections::HashMap;
 use std::sync::Arc;
@@ -17,7 +17,7 @@ use crate::store::{MemoryStore, Store};
 
 const YEAR: i64 = 365 * 24 * 3_600_000;
 const MINUTE: Duration = Duration::from_mins(1);
-/// What operations of the store may take.
+/// Maximum time of the store's operations.
 const SLACK: Duration = Duration::from_secs(1);
 
 fn nodes(clock: &Arc<Clock>, store: &Arc<dyn Store>) -> [ListNode; 3] {
@@ -33,7 +33,7 @@ async fn added(node: &ListNode) {
     node.add(ID, session, Map::new()).await.unwrap();
 }
 
-/// The times of the session where this node has it, which runs something then if it is to.
+/// Returns the times of the session on this node, and first runs `run` in it, if given.
 async fn times(node: &ListNode, run: Option<u64>) -> Times {
     let mut claim = Claimed::take(node, ID, run.is_some()).await.unwrap();
     let times = claim.session().times();
@@ -51,7 +51,8 @@ fn is_about(time: Duration, expected: Duration) -> bool {
     expected <= time && time <= expected + SLACK
 }
 
-/// The session would be over for good: every other node would believe what that one has written.
+/// Otherwise the session would exceed its limits forever: every other node would use the wrong
+/// dates.
 #[test]
 fn a_wrong_date_ends_with_the_node_that_has_it() {
     for wrong in [1, 2] {
@@ -61,7 +62,7 @@ fn a_wrong_date_ends_with_the_node_that_has_it() {
             added(&nodes[0]).await;
             for minute in 1..4 {
                 clock.sleep(MINUTE).await;
-                // It changes what is known, and nothing runs.
+                // Changes only the caller's data, without a run.
                 times(&nodes[wrong], None).await;
                 let right = times(&nodes[0], None).await;
                 assert!(is_about(right.age, minute * MINUTE), "{right:?}");
@@ -71,7 +72,7 @@ fn a_wrong_date_ends_with_the_node_that_has_it() {
             clock.sleep(MINUTE).await;
             let right = times(&nodes[0], Some(2)).await;
             assert!(is_about(right.age, 4 * MINUTE), "{right:?}");
-            // What a node that is behind has run is none of the others' time.
+            // A run on a node whose clock is behind does not add to the idle time.
             assert!(right.idle <= 4 * MINUTE + SLACK, "{right:?}");
             clock.sleep(MINUTE).await;
             times(&nodes[wrong], None).await;
@@ -81,7 +82,7 @@ fn a_wrong_date_ends_with_the_node_that_has_it() {
     }
 }
 
-/// Else a change of what is known about it would begin its idle time anew.
+/// Otherwise a change of the caller's data would reset the session's idle time.
 #[test]
 fn a_change_that_is_no_use_leaves_the_idle_time() {
     Clock::run(|clock| async move {
@@ -96,12 +97,12 @@ fn a_change_that_is_no_use_leaves_the_idle_time() {
     });
 }
 
-/// The session is idle from the end of its run, not from when the store took it.
+/// The session is idle from the end of its run, not from the time of its storage.
 #[test]
 fn a_session_rests_while_the_store_fails() {
     Clock::run(|clock| async move {
-        // Adding takes three operations, and taking two. The next one writes the state, and is tried again
-        // a lease later.
+        // Adding takes three operations, and taking two. The next operation writes the state, and
+        // is retried a lease later.
         let faults = HashMap::from([(5, Fault::Before)]);
         let store: Arc<dyn Store> = Arc::new(Wired(Planned::new(&clock, faults)));
         let nodes = [0, 1].map(|name| node(name, Arc::clone(&store), &NodeClock::new(&clock)));

@@ -1,4 +1,4 @@
-//! A store that fails where it is told to.
+//! A store that fails at chosen operations.
 
 use std::collections::HashMap;
 use std::sync::{Arc, Mutex};
@@ -10,20 +10,20 @@ use super::clock::Clock;
 use super::world::LEASE;
 use crate::store::{Answer, Blob, Condition, Entry, MemoryStore, Put, Store, StoreError};
 
-/// What becomes of one operation.
+/// What happens to one operation.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Fault {
-    /// It fails, and nothing was done.
+    /// It fails without an effect.
     Before,
-    /// It is done, and fails.
+    /// It takes effect, and then reports an error.
     After,
-    /// It is done, and answered after a lease and a half.
+    /// It takes effect, and is answered after one and a half leases.
     Late,
-    /// It fails, and is done a little later.
+    /// It fails, and takes effect a little later.
     Deferred,
-    /// It is done twice, as a client does that asks again; the second answer counts.
+    /// It is applied twice, like a client's retry; the second answer counts.
     Twice,
-    /// It is done, and instead of an answer there is a failure after four leases.
+    /// It takes effect, and reports an error after four leases.
     Lost,
 }
 
@@ -32,7 +32,7 @@ impl Fault {
         [Self::Before, Self::After, Self::Late, Self::Deferred, Self::Twice, Self::Lost];
 }
 
-/// One operation, which can be done again.
+/// An operation that can be repeated.
 #[derive(Clone, Debug)]
 pub(super) enum Asked {
     Get(String, u64),
@@ -41,7 +41,7 @@ pub(super) enum Asked {
     Delete(String),
 }
 
-/// Its answer.
+/// The answer to an operation.
 pub(super) enum Said {
     Found(Option<Blob>),
     Put(Put),
@@ -63,7 +63,7 @@ impl Asked {
     }
 }
 
-/// What stands between a node and its store.
+/// The connection between a node and its store.
 pub(super) trait Wire: std::fmt::Debug + Send + Sync {
     fn ask(&self, asked: Asked) -> Answer<'_, Said>;
 }
@@ -72,7 +72,7 @@ pub(super) fn failed() -> StoreError {
     StoreError::failed("reach", "it")("the store is away")
 }
 
-/// A store at the end of a wire.
+/// A store behind a connection.
 #[derive(Debug)]
 pub(super) struct Wired<W>(pub W);
 
@@ -109,7 +109,7 @@ impl<W: Wire> Store for Wired<W> {
     }
 }
 
-/// Numbers all operations, and has some of them fail.
+/// Numbers all operations, and makes some of them fail.
 pub(super) struct Planned {
     store: Arc<MemoryStore>,
     clock: Arc<Clock>,
@@ -131,12 +131,12 @@ impl Planned {
         }
     }
 
-    /// How many operations there were.
+    /// Returns the number of operations so far.
     pub(super) fn count(&self) -> usize {
         self.plan.lock().unwrap().0
     }
 
-    /// Nothing fails any more.
+    /// Stops all failures.
     pub(super) fn heal(&self) {
         self.plan.lock().unwrap().1.clear();
     }

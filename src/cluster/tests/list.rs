@@ -1,4 +1,4 @@
-//! A host whose sessions are lists of the runs that they are made of.
+//! A host whose sessions are lists of their runs.
 
 use std::collections::BTreeSet;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
@@ -11,7 +11,7 @@ use crate::error::Error;
 use crate::session::{Recalled, SessionError, Times};
 use crate::store::{Condition, Store};
 
-/// A node's part that runs lists.
+/// The host of a node.
 pub(super) struct Lists {
     pub clock: NodeClock,
 }
@@ -30,7 +30,7 @@ enum Pass {
     Keeper,
 }
 
-/// What a session knows of the time.
+/// The age and idle time of a session.
 struct Counted {
     clock: NodeClock,
     woken: Instant,
@@ -46,9 +46,9 @@ struct Inner {
     is_changed: AtomicBool,
     is_closed: AtomicBool,
     lost: Mutex<Vec<String>>,
-    /// The run that goes on.
+    /// The current run.
     running: Mutex<Option<u64>>,
-    /// Runs that were interrupted.
+    /// The interrupted runs.
     interrupted: Mutex<BTreeSet<u64>>,
 }
 
@@ -63,7 +63,7 @@ impl List {
         }
     }
 
-    /// As one that was woken with these times.
+    /// Returns a copy woken with these times.
     pub(super) fn woken(self, clock: &NodeClock, told: Times) -> Self {
         *self.inner.counted.lock().unwrap() = Some(Counted {
             clock: clock.clone(),
@@ -78,7 +78,8 @@ impl List {
         self.inner.runs.lock().unwrap().clone()
     }
 
-    /// Adds a run. Returns what its outcome tells, or `None` where the handle does not allow it.
+    /// Adds a run. Returns the losses that its outcome reports, or `None` if the handle does not
+    /// permit changes.
     pub(super) fn run(&self, number: u64) -> Option<Vec<String>> {
         let is_valid = match self.pass {
             Pass::Change(count) => count == self.inner.recalled.load(Ordering::Relaxed),
@@ -96,13 +97,13 @@ impl List {
         Some(std::mem::take(&mut self.inner.lost.lock().unwrap()))
     }
 
-    /// Whether the run that goes on is this one, and to end early. From now on it is this one.
+    /// Makes `number` the current run. Returns whether it was the current run and was interrupted.
     pub(super) fn is_interrupted(&self, number: u64) -> bool {
         *self.inner.running.lock().unwrap() = Some(number);
         self.inner.interrupted.lock().unwrap().contains(&number)
     }
 
-    /// No run goes on any more.
+    /// Ends the current run.
     pub(super) fn rest(&self) {
         *self.inner.running.lock().unwrap() = None;
     }
@@ -155,7 +156,7 @@ impl Live for List {
     async fn save(&self, store: &Arc<dyn Store>, state: &str) -> Result<u64, Error> {
         let runs = self.runs();
         let bytes = serde_json::to_vec(&runs).unwrap();
-        // Refused where it is there already.
+        // Rejected if the chunk exists already.
         let _ = store.put(&part(&runs), bytes.into(), Condition::Absent).await?;
         let _ = store.put(state, part(&runs).into(), Condition::Always).await?;
         Ok(runs.len() as u64)

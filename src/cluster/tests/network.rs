@@ -1,7 +1,8 @@
-//! Two to five nodes, whose wires to the store are cut and whose clocks stop, by seeds.
+//! Simulates networks of two to five nodes, whose connections to the store fail and whose clocks
+//! stop, controlled by seeds.
 //!
-//! `turmoil` simulates hosts that speak over sockets. Nodes never speak with each other, and a store is an
-//! object: what can fail is an operation of the store, so that is what is simulated.
+//! `turmoil` simulates hosts that communicate over sockets. Here nodes never communicate directly,
+//! and a store is an object: only its operations can fail, so these are simulated.
 
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Arc, Mutex};
@@ -12,12 +13,12 @@ use super::faults::{Asked, Said, Wire, Wired, failed};
 use super::world::{How, LEASE, ListNode, Log, add, node};
 use crate::store::{Answer, MemoryStore, Store};
 
-/// Simulated networks.
+/// Number of simulated networks.
 const SEEDS: u64 = 300;
-/// What a client does, one after the other.
+/// Number of consecutive actions of a client.
 const STEPS: usize = 8;
 
-/// Numbers that follow from a seed.
+/// Random numbers derived from a seed.
 #[derive(Clone, Debug)]
 struct Random(Arc<AtomicU64>);
 
@@ -26,7 +27,7 @@ impl Random {
         Self(Arc::new(AtomicU64::new(seed)))
     }
 
-    /// A number below `end`.
+    /// Returns a number below `end`.
     fn below(&self, end: u64) -> u64 {
         const STEP: u64 = 0x9E37_79B9_7F4A_7C15;
         let mut x = self.0.fetch_add(STEP, Ordering::Relaxed).wrapping_add(STEP);
@@ -40,7 +41,7 @@ impl Random {
     }
 }
 
-/// The wire of one node.
+/// The connection of one node.
 struct Cable {
     store: Arc<MemoryStore>,
     clock: NodeClock,
@@ -55,7 +56,7 @@ impl std::fmt::Debug for Cable {
 }
 
 impl Cable {
-    /// Waits for the other end, for no longer than a client of a store does.
+    /// Waits for the store, up to the timeout of a store's client.
     async fn pass(&self) -> bool {
         let end = self.clock.clock.passed() + 5 * LEASE;
         while self.is_cut.load(Ordering::Relaxed) {
@@ -102,7 +103,7 @@ async fn client(log: &Log, node: &ListNode, random: &Random) {
     }
 }
 
-/// Cuts wires and stops clocks until the clients are done.
+/// Cuts connections and stops clocks until the clients are done.
 async fn trouble(clock: &Arc<Clock>, cables: &[Arc<Wired<Cable>>], random: &Random) {
     loop {
         clock.sleep(random.time(2 * LEASE)).await;
@@ -185,6 +186,6 @@ fn partitions_and_stopped_clocks_harm_nothing() {
         let _seed = Seed(seed);
         losses += simulate(seed);
     }
-    // Else there was no trouble.
+    // Otherwise the simulation would not have tested failures.
     assert!(losses > 50, "{losses} losses");
 }

@@ -1,4 +1,4 @@
-//! Nodes with leases longer than any node believes, and callers that stop waiting for them.
+//! Tests of nodes with leases above the maximum, and of callers that stop waiting.
 
 use std::collections::HashMap;
 use std::sync::Arc;
@@ -27,7 +27,8 @@ fn node(name: &str, store: &Arc<MemoryStore>, clock: &Arc<Clock>) -> ListNode {
     Arc::new(node)
 }
 
-/// Others take a session over after an hour without a sign of life, whatever lease its node asked for.
+/// Other nodes take a session over after an hour without a renewal, whatever lease its node
+/// requested.
 #[test]
 fn a_node_that_asks_for_a_long_lease_renews_it_in_time() {
     Clock::run(|clock| async move {
@@ -49,7 +50,8 @@ fn no_time_is_too_long_for_a_sweep() {
     });
 }
 
-/// Nobody could close or delete the session, and its node could not wake it: its id would be taken.
+/// Otherwise the session's id would stay taken: no caller could close or delete the session, and
+/// its node could not wake it.
 #[test]
 fn a_session_whose_caller_is_gone_is_added_all_the_same() {
     for waited in 0..6 {
@@ -58,7 +60,7 @@ fn a_session_whose_caller_is_gone_is_added_all_the_same() {
             let node = super::world::node(0, store, &NodeClock::new(&clock));
             let time = Duration::from_millis(waited);
             let is_added = clock.within(time, add(&node)).await;
-            // It takes a millisecond for each of three operations.
+            // Each of the three operations takes a millisecond.
             assert_eq!(is_added.is_some(), waited > 3, "{waited}");
             clock.sleep(Duration::from_millis(20)).await;
             assert_eq!(node.places().len(), 1);
@@ -69,13 +71,14 @@ fn a_session_whose_caller_is_gone_is_added_all_the_same() {
     }
 }
 
-/// Where the store does not answer, a session is taken, or given back as it was, and nothing is lost: no
-/// outcome tells that "a change was lost".
+/// If the store does not answer, a session is taken or released unchanged, and no change is lost:
+/// no outcome reports that "a change was lost".
 #[test]
 fn what_was_not_changed_is_not_told_as_lost() {
-    // Adding takes three operations; then the record is read, replaced, and read again after a failure.
+    // Adding takes three operations. Then the record is read, replaced, and read again after a
+    // failure.
     let taking = [(4, Fault::After), (5, Fault::Before)];
-    // Given back as it was, the record is replaced, and read again after a failure.
+    // To release the session unchanged, the record is replaced, and read again after a failure.
     let giving_back = [Fault::Before, Fault::After, Fault::Deferred, Fault::Lost]
         .map(|fault| [(5, fault), (6, Fault::Before)]);
     for plan in giving_back.into_iter().chain([taking]) {

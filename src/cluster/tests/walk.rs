@@ -11,18 +11,18 @@ use crate::store::Store;
 
 const SOON: Duration = Duration::from_millis(5);
 
-/// What came of a scenario.
+/// Result of a scenario.
 struct Told {
-    /// How many operations there were before the end was checked.
+    /// Number of operations before the final check.
     count: usize,
     losses: Vec<String>,
-    /// How many runs were interrupted.
+    /// Number of interrupted runs.
     interrupted: usize,
 }
 
 type Scenario = fn(HashMap<usize, Fault>) -> Told;
 
-/// Two nodes and their store.
+/// Creates two nodes and their store.
 fn two_nodes(
     clock: &Arc<Clock>,
     plan: HashMap<usize, Fault>,
@@ -34,12 +34,12 @@ fn two_nodes(
     (store, nodes)
 }
 
-/// Two nodes with a client each, and one who has runs interrupted and looks for strays.
+/// Two nodes with a client each, and a client that interrupts runs and removes strays.
 fn scenario(plan: HashMap<usize, Fault>) -> Told {
     Clock::run(|clock| async move {
         let (store, nodes) = two_nodes(&clock, plan);
         let log = Log::default();
-        // Where it fails it is not known whether it was added: there may be no session to check.
+        // After an error, the session may not exist, so there may be nothing to check.
         let is_added = add(&nodes[0]).await;
         if is_added {
             let (one, other) = (&nodes[0], &nodes[1]);
@@ -152,7 +152,7 @@ fn two_faults_in_a_row_at_any_operation_harm_nothing() {
     }
 }
 
-/// Says which faults it was that a scenario did not withstand.
+/// Adds the faults of a scenario to its panic message.
 fn in_words<T>(plan: &[(usize, Fault)], work: impl FnOnce() -> T) -> T {
     struct Named<'a>(&'a [(usize, Fault)]);
 

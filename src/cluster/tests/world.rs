@@ -1,4 +1,4 @@
-//! Nodes, their clients, and what has to be true whatever fails.
+//! Nodes and their clients, with the invariants that must hold whatever fails.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -21,7 +21,7 @@ pub(super) const ID: &str = "s";
 
 pub(super) type ListNode = Arc<Node<Lists>>;
 
-/// How a run is given back.
+/// How a run is released.
 #[derive(Clone, Copy, Debug)]
 pub(super) enum How {
     Durably,
@@ -32,26 +32,26 @@ pub(super) enum How {
 /// What the client of a run was told.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Told {
-    /// It is in the store.
+    /// The run is in the store.
     Stored,
-    /// It is lost.
+    /// The run is lost.
     Lost,
-    /// The store failed, so that nobody knows.
+    /// The store failed, so the result is unknown.
     Unsure,
-    /// It was answered before it was stored, as the run of so many.
+    /// The run was answered before it was stored; contains its number.
     Answered(u64),
 }
 
-/// Whatever was told to anybody.
+/// Everything that clients were told.
 #[derive(Default)]
 pub(super) struct Log {
     next: Mutex<u64>,
     told: Mutex<BTreeMap<u64, Told>>,
-    /// Losses that outcomes told, and of how many runs the session was made then.
+    /// Losses that outcomes reported, with the number of runs in the session at that time.
     losses: Mutex<Vec<(String, usize)>>,
-    /// How often somebody asked for an interruption, and the runs that were interrupted.
+    /// Number of requested interruptions, and the interrupted runs.
     interruptions: Mutex<(usize, BTreeSet<u64>)>,
-    /// Somebody was told that the session is removed.
+    /// Whether a client was told that the session is removed.
     is_removed: AtomicBool,
 }
 
@@ -68,7 +68,7 @@ pub(super) async fn add(node: &ListNode) -> bool {
 }
 
 impl Log {
-    /// A client's run, which takes so long. Returns whether it began.
+    /// Performs a client's run of this duration. Returns whether it started.
     pub(super) async fn run(&self, node: &ListNode, how: How, time: Duration) -> bool {
         let Ok(claim) = Claimed::take(node, ID, true).await else {
             return false;
@@ -100,7 +100,7 @@ impl Log {
         true
     }
 
-    /// Takes so long, unless it is interrupted.
+    /// Waits for this duration, unless interrupted.
     async fn work(&self, node: &ListNode, session: &List, number: u64, time: Duration) {
         let clock = &node.host.clock;
         let begun = clock.now();
@@ -117,13 +117,13 @@ impl Log {
         session.rest();
     }
 
-    /// Asks for an interruption of whatever runs.
+    /// Requests an interruption of the current run.
     pub(super) async fn interrupt(&self, node: &ListNode) {
         self.interruptions.lock().unwrap().0 += 1;
         let _ = node.interrupt(ID).await;
     }
 
-    /// Removes the session, and asks again until that was done.
+    /// Removes the session, and retries until it succeeds.
     pub(super) async fn remove(&self, node: &ListNode) {
         for _ in 0..8 {
             if node.remove(ID).await.is_ok() {
@@ -134,7 +134,7 @@ impl Log {
         }
     }
 
-    /// Takes the session and gives it back as it is.
+    /// Takes the session and releases it unchanged.
     pub(super) async fn touch(&self, node: &ListNode) {
         if let Ok(claim) = Claimed::take(node, ID, false).await {
             let _ = claim.release_unchanged().await;
@@ -147,7 +147,7 @@ impl Log {
         }
     }
 
-    /// What has to be true once the store can be reached again.
+    /// Checks the invariants once the store is reachable again.
     pub(super) async fn check(&self, clock: &Arc<Clock>, nodes: &[ListNode]) {
         clock.sleep(8 * LEASE).await;
         for node in nodes {
@@ -190,14 +190,14 @@ impl Log {
                 }
             }
         }
-        // A run is interrupted as well when its node has lost the session, and is not stored then.
+        // A run is also interrupted if its node has lost the session. It is not stored then.
         let (asked, interrupted) = &*self.interruptions.lock().unwrap();
         let stored = interrupted.iter().filter(|run| runs.contains(run)).count();
         assert!(stored <= *asked, "interrupted, and nobody asked: {interrupted:?}");
         assert!(!runs.contains(&0) && runs.is_sorted_by(|one, next| one != next), "{runs:?}");
     }
 
-    /// What has to be true of a session that was removed, once the store can be reached again.
+    /// Checks the invariants of a removed session, once the store is reachable again.
     pub(super) async fn check_removed(&self, clock: &Arc<Clock>, nodes: &[ListNode]) {
         clock.sleep(8 * LEASE).await;
         for node in nodes {
@@ -216,12 +216,12 @@ impl Log {
         assert_eq!(left, [], "something of a removed session stays");
     }
 
-    /// How many runs were interrupted.
+    /// Returns the number of interrupted runs.
     pub(super) fn interrupted(&self) -> usize {
         self.interruptions.lock().unwrap().1.len()
     }
 
-    /// Losses that were told.
+    /// Returns the reported losses.
     pub(super) fn losses(&self) -> Vec<String> {
         self.losses.lock().unwrap().iter().map(|(loss, _)| loss.clone()).collect()
     }

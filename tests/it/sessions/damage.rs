@@ -299,7 +299,7 @@ fn forged_clocks_do_not_overflow() {
 fn every_impossible_manifest_is_told() {
     type Alter = fn(&mut Value);
     let cases: [(&str, Alter); 21] = [
-        ("was made from another core image than the one that is here", |m| {
+        ("is based on another version of the image core", |m| {
             m["session"]["image"]["memory"] = "00".repeat(32).into();
         }),
         ("there is no image \"nonesuch\"; there are ", |m| {

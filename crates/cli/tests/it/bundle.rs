@@ -65,7 +65,7 @@ fn the_hash_is_that_of_the_manifest_and_can_be_demanded() {
     let run = ["run", "-c", "print(1)"];
     assert_eq!(done(bare().env("BELLJAR_BUNDLE_HASH", hash).args(run)).exits(0).stdout, "1\n");
     let other = done(bare().args(["--bundle-hash", &"0".repeat(64)]).args(run)).exits(3);
-    assert!(other.stderr.contains("is not the bundle that was demanded"), "{}", other.stderr);
+    assert!(other.stderr.contains("is not the required bundle"), "{}", other.stderr);
 }
 
 #[test]

@@ -1,48 +1,49 @@
-//! One function: its loops, its writes to the counter, and what takes as long as it is told to.
+//! Checks one function: its loops, its writes to the counter, and instructions whose time depends
+//! on an operand.
 
 use wasmparser::{FunctionBody, Operator as O};
 
 use super::CheckError;
 
-/// The most bytes that one instruction may copy or fill.
+/// Maximum number of bytes that one instruction may copy or fill.
 const MAX_PIECE: i32 = 4 << 20;
 
-/// The most operators that a quiet loop may run before it traps.
+/// Maximum number of operators that a quiet loop may run before it traps.
 const MAX_QUIET: u64 = 1 << 34;
-/// Operators of the header of such a loop, of what takes its turns, of what traps for it, and of a
-/// look.
+/// Number of operators of such a loop's header, of subtracting its iterations, of its trap, and of
+/// a fuel check.
 const HEADER: usize = 7;
 const TAKE: usize = 7;
 const OVERRUN_LENGTH: usize = 5;
 const LOOK: usize = 10;
-/// The most that one turn may cost.
+/// Maximum cost of one iteration.
 const MAX_COST: i64 = 1 << 10;
-/// What is taken where such a loop traps.
+/// Fuel subtracted when such a loop traps.
 const OVERRUN: i64 = 1 << 62;
 
-/// What the counting goes by.
+/// Indices that counting uses.
 #[derive(Clone, Copy)]
 pub(super) struct Named {
-    /// The global that is the fuel left.
+    /// The global with the remaining fuel.
     pub fuel: u32,
-    /// The imported function that gives more.
+    /// The imported function that adds fuel.
     pub refuel: u32,
 }
 
-/// What the calls of a function need to be judged.
+/// Properties of a function for checking calls.
 #[derive(Default)]
 pub(super) struct Body {
-    /// It begins with a look at the fuel.
+    /// Whether it begins with a fuel check.
     pub looks: bool,
-    /// The functions that it calls, once for each call.
+    /// Its direct callees, once per call.
     pub callees: Vec<u32>,
     pub indirect_calls: u32,
-    /// Functions that it holds references to.
+    /// Functions that it refers to.
     pub references: Vec<u32>,
     pub size: u64,
 }
 
-/// Whether a function does nothing but adding what the host gives.
+/// Whether a function only adds the fuel that the host gives.
 pub(super) fn asks_for_fuel(body: &FunctionBody<'_>, named: Named) -> Result<bool, CheckError> {
     let mut all = Vec::with_capacity(6);
     for operator in body.get_operators_reader()?.into_iter().take(6) {
@@ -58,16 +59,16 @@ pub(super) fn asks_for_fuel(body: &FunctionBody<'_>, named: Named) -> Result<boo
     Ok(shape && body.get_locals_reader()?.get_count() == 0)
 }
 
-/// Of each frame, what it is.
+/// Kind of a frame.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Frame {
     /// A block, or the function.
     Block,
-    /// The block behind which the function traps, and takes more than there is.
+    /// The block after which the function traps with excessive cost.
     Overrun,
-    /// A loop that looks by itself; whether memory has been copied or filled in it.
+    /// A loop that checks its fuel; `bulk` is whether memory has been copied or filled in it.
     Loud { bulk: bool },
-    /// A loop that counts its turns in a local.
+    /// A loop that counts its iterations in a local.
     Quiet(Quiet),
 }
 
@@ -75,14 +76,14 @@ enum Frame {
 struct Quiet {
     /// The local.
     turns: u32,
-    /// After how many it traps.
+    /// Number of iterations after which it traps.
     most: u32,
-    /// Where its body begins.
+    /// Start of its body.
     from: usize,
 }
 
 impl Body {
-    /// Checks a function; its calls are judged together with all others.
+    /// Checks a function; its calls are checked later, with all others.
     pub(super) fn check(
         body: &FunctionBody<'_>,
         named: Named,
@@ -109,7 +110,7 @@ impl Body {
     }
 }
 
-/// The shapes in which a module may count.
+/// The allowed instruction sequences for counting.
 #[derive(Clone, Copy)]
 struct Shapes {
     named: Named,
@@ -117,7 +118,7 @@ struct Shapes {
 }
 
 impl Shapes {
-    /// Takes from the counter, looks, and asks for more where there is none.
+    /// Matches a fuel check: subtract, compare, and request more.
     fn loud(self, operators: &[O<'_>]) -> bool {
         let fuel = self.named.fuel;
         matches!(operators, [
@@ -135,8 +136,8 @@ impl Shapes {
         ] if [*a, *b, *c] == [fuel; 3] && *cost > 0 && *function_index == self.slow)
     }
 
-    /// Behind the header of a quiet loop: counts a turn, and leaves after very many. Returns the
-    /// local in which it counts, how many there may be, and the label to which it leaves.
+    /// Matches the code after a quiet loop's header: counts an iteration, and exits after very
+    /// many. Returns the counting local, the limit, and the label of the exit.
     fn quiet(operators: &[O<'_>]) -> Option<(u32, u32, u32)> {
         match operators {
             [
@@ -153,7 +154,7 @@ impl Shapes {
         }
     }
 
-    /// Sets the local in which turns are counted to none.
+    /// Matches the reset of the counting local.
     fn begin(operators: &[O<'_>], turns: u32) -> bool {
         matches!(operators, [
             O::I32Const { value: 0 },
@@ -161,7 +162,7 @@ impl Shapes {
         ] if *local_index == turns)
     }
 
-    /// Takes from the counter for every turn of a quiet loop.
+    /// Matches the subtraction of a quiet loop's iterations.
     fn take_turns(self, operators: &[O<'_>], turns: u32) -> bool {
         matches!(operators, [
             O::GlobalGet { global_index: a },
@@ -175,7 +176,7 @@ impl Shapes {
         ] if [*a, *b] == [self.named.fuel; 2] && *local_index == turns && (1..=MAX_COST).contains(cost))
     }
 
-    /// Takes more than there is, and traps.
+    /// Matches the trap with excessive cost.
     fn overrun(self, operators: &[O<'_>]) -> bool {
         matches!(operators, [
             O::GlobalGet { global_index: a },
@@ -187,7 +188,7 @@ impl Shapes {
         ] if [*a, *b] == [self.named.fuel; 2])
     }
 
-    /// Takes from the counter what cannot be negative: a 32-bit number without sign.
+    /// Matches the subtraction of an unsigned 32-bit number, which cannot be negative.
     fn take_bytes(self, operators: &[O<'_>]) -> bool {
         matches!(operators, [
             O::GlobalGet { global_index: a },
@@ -199,7 +200,7 @@ impl Shapes {
     }
 }
 
-/// The smaller of a local and a bound that is small enough.
+/// Matches the minimum of a local and a small limit.
 fn bounded(operators: &[O<'_>]) -> bool {
     matches!(operators, [
         O::LocalGet { local_index: a },
@@ -214,9 +215,9 @@ fn bounded(operators: &[O<'_>]) -> bool {
 struct Walk<'a> {
     shapes: Shapes,
     operators: &'a [O<'a>],
-    /// Operators that belong to a shape.
+    /// Operators that belong to an allowed sequence.
     allowed: Vec<bool>,
-    /// Locals that count turns.
+    /// Locals that count iterations.
     turns: Vec<u32>,
     frames: Vec<Frame>,
     found: Body,
@@ -236,7 +237,7 @@ impl Walk<'_> {
         Ok(())
     }
 
-    /// Nothing writes to the counter, to a local that counts, or asks for fuel, but in a shape.
+    /// Checks that no other code writes to the counter or to a counting local, or requests fuel.
     fn nothing_else(&self) -> Verdict {
         for (operator, _) in self.operators.iter().zip(&self.allowed).filter(|(_, ok)| !**ok) {
             match operator {
@@ -318,8 +319,8 @@ impl Walk<'_> {
         Ok(())
     }
 
-    /// Whether the block that begins here is the first of a function which ends with a trap; that it
-    /// ends where that begins is looked at there.
+    /// Whether the block that begins here is the first of a function that ends with a trap. That it
+    /// ends at the trap is checked there.
     fn is_whole(&self, at: usize) -> bool {
         let before = if self.found.looks { LOOK } else { 0 };
         let length = self.operators.len();
@@ -371,13 +372,14 @@ impl Walk<'_> {
         }
     }
 
-    /// Behind a quiet loop its turns are taken; and they are so few that it is over soon.
+    /// Checks that a quiet loop's iterations are subtracted after it, and that their limit is low
+    /// enough.
     fn end_quiet(&mut self, behind: usize, quiet: Quiet) -> Verdict {
         if !self.shapes.take_turns(&self.operators[behind..], quiet.turns) {
             return Err("does not take the turns of a quiet loop");
         }
         self.allow(behind, TAKE);
-        // What takes the turns on a way out runs once, not in every turn.
+        // The subtraction on an exit runs once, not in every iteration.
         let body = &self.allowed[quiet.from..behind];
         let size = (HEADER + body.iter().filter(|&&allowed| !allowed).count()) as u64;
         if u64::from(quiet.most) * size > MAX_QUIET {
@@ -393,7 +395,7 @@ impl Walk<'_> {
         })
     }
 
-    /// A branch out of a quiet loop takes its turns first.
+    /// Checks that a branch out of a quiet loop subtracts its iterations first.
     fn may_leave(&mut self, at: usize, depths: &[u32]) -> Verdict {
         let Some((index, quiet)) = self.quiet_around() else {
             return Ok(());
@@ -402,7 +404,7 @@ impl Walk<'_> {
         if depths.iter().all(|&depth| depth as usize <= inside) {
             return Ok(());
         }
-        // One that is not taken would have them taken again.
+        // If the branch is not taken, the iterations would be subtracted again.
         if matches!(self.operators[at], O::BrIf { .. } | O::BrTable { .. }) {
             return Err("may leave a quiet loop, or not");
         }
@@ -416,7 +418,7 @@ impl Walk<'_> {
         Ok(())
     }
 
-    /// Calls and what is like them may stand where the loop around them looks.
+    /// Checks that a call, or a similar instruction, is in a loop that checks its fuel.
     fn is_loud(&self) -> Verdict {
         if self.frames.iter().any(|frame| matches!(frame, Frame::Quiet(_))) {
             return Err("calls from a quiet loop");
@@ -424,7 +426,7 @@ impl Walk<'_> {
         Ok(())
     }
 
-    /// Memory is copied and filled once for every look, and no more of it than a piece.
+    /// Checks that memory is copied or filled once per fuel check, and by at most one piece.
     fn bulk(&mut self, at: usize) -> Verdict {
         let innermost = self.frames.iter_mut().rev().find(|frame| **frame != Frame::Block);
         match innermost {

@@ -1,28 +1,27 @@
-//! All functions together: without those that look at the fuel, no calls go round, and every call
-//! comes back soon.
+//! Checks all calls: every call cycle contains a fuel check, and every call returns soon.
 
 use super::CheckError;
 use super::body::Body;
 
-/// Operators that a call may run without a look, everything that it calls included, every operator
-/// counted once for each way to it.
+/// Maximum number of operators that a call may run without a check, including all callees, with
+/// each operator counted once per path.
 const MAX_WAY: u64 = 250_000;
 
-/// Where a function is on the way through the calls.
+/// State of a function in the traversal of calls.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Place {
     Unseen,
-    /// Its callees are being looked at.
+    /// Its callees are being visited.
     Open,
-    /// A call runs so many operators without a look.
+    /// A call runs this many operators without a check.
     Done(u64),
 }
 
-/// Checks the calls. A call through a table may reach whatever stands in one.
+/// Checks the calls. An indirect call may reach any function in a table.
 pub(super) fn check(functions: &[Body], in_table: &[u32]) -> Result<(), CheckError> {
     let mut places = vec![Place::Unseen; functions.len()];
-    // First those that call through a table neither themselves nor by others, as far as that goes:
-    // what they take bounds what such a call takes.
+    // First the functions that make no indirect calls, directly or through others: they determine
+    // the cost of an indirect call.
     let mut through_table = 0;
     for &function in in_table {
         visit(functions, function, None, &mut places)?;
@@ -36,8 +35,8 @@ pub(super) fn check(functions: &[Body], in_table: &[u32]) -> Result<(), CheckErr
     Ok(())
 }
 
-/// Finds what a call of `start` takes. `through_table` is what a call through a table takes; where
-/// that is not known yet there must be none, or calls go round.
+/// Computes the cost of a call of `start`. `through_table` is the cost of an indirect call; if it
+/// is not known yet, an indirect call would be part of a cycle.
 fn visit(
     functions: &[Body],
     start: u32,
@@ -79,7 +78,7 @@ fn visit(
     Ok(())
 }
 
-/// Opens a function, unless what a call of it takes is known.
+/// Visits a function, unless its cost is known.
 fn enter(
     functions: &[Body],
     function: u32,

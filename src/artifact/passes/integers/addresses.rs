@@ -1,8 +1,8 @@
-//! Addresses: where the interpreter and numpy keep what the added functions read.
+//! Addresses of the interpreter's and numpy's data that the added functions read.
 //!
 //! The layout of the interpreter's structures comes from `_Py_DebugOffsets`, the table at the start
-//! of `_PyRuntime` that CPython keeps for debuggers. Everything else is a constant here, and compared
-//! with the code that uses it.
+//! of `_PyRuntime` that CPython keeps for debuggers. All other values are constants here, and are
+//! compared with the code that uses them.
 
 use super::IntegersError;
 use super::offsets::{BUILTIN_DESCRIPTORS, COMPACT_ASCII, OBJECT_TYPE};
@@ -10,18 +10,18 @@ use super::parsed::Parsed;
 use super::patterns::Step::{Add, And, BrIf, Const, Eq, Get, Load, Ne, Shl, Tee};
 use super::patterns::{Step, find};
 
-/// Addresses that the added functions read from.
+/// Addresses that the added functions read.
 pub(super) struct Addresses {
-    /// Of the pointer to the current thread's state.
+    /// The pointer to the current thread's state.
     pub thread_state: u64,
     pub code_type: i32,
     pub array_type: i32,
     pub int_type: i32,
-    /// Of the pointers to the exceptions.
+    /// The pointers to the exceptions.
     pub type_error: u64,
     pub overflow_error: u64,
     pub index_error: u64,
-    /// Of a text: "Python int too large to convert to C ssize_t".
+    /// The string "Python int too large to convert to C ssize_t".
     pub too_large: i32,
     pub layout: Layout,
 }
@@ -31,19 +31,19 @@ pub(super) struct Layout {
     pub current_frame: u64,
     pub frame_previous: u64,
     pub frame_executable: u64,
-    /// The first of the local variables.
+    /// First local variable.
     pub frame_locals: u64,
     pub frame_owner: u64,
     pub code_filename: u64,
     pub code_name: u64,
-    /// A tuple of the names of local variables.
+    /// Tuple of the names of local variables.
     pub code_locals: u64,
     pub type_flags: u64,
     pub tuple_item: u64,
     pub tuple_size: u64,
     pub text_state: u64,
     pub text_length: u64,
-    /// The size of the head of a text that is ASCII, which its letters follow.
+    /// Size of the head of an ASCII string, which its characters follow.
     pub text_letters: u64,
 }
 
@@ -112,7 +112,7 @@ impl Addresses {
     }
 }
 
-/// What `_Py_DebugOffsets` begins with, and the version of the interpreter, by which its layout goes.
+/// Start of `_Py_DebugOffsets`, and the version of the interpreter that determines its layout.
 const COOKIE: &[u8; 8] = b"xdebugpy";
 const VERSION: u64 = 0x030f_00f0;
 
@@ -125,7 +125,7 @@ impl Layout {
             let value = bytes.map(u64::from_le_bytes);
             value.ok_or(IntegersError::Missing("end of the table for debuggers"))
         };
-        // An offset in a structure that the interpreter has no member for would be 0 or a size.
+        // An offset for a missing member would be 0 or a size.
         let offset = |at: usize| match entry(at)? {
             value if value < 4096 => Ok(value),
             _ => Err(IntegersError::Missing("offset in the table for debuggers")),

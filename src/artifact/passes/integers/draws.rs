@@ -1,11 +1,11 @@
-//! Draws: integers of numpy's legacy generator have 64 bits.
+//! Draws: makes numpy's legacy generator draw 64-bit integers.
 //!
 //! `RandomState` and the functions of `numpy.random` draw C longs, which have 32 bits here. A draw
-//! that does not fit would be cut off, or be the largest that fits. numpy holds draws in 64 bits
-//! before and after that, so that only the functions in between are changed: those that draw, those
-//! that check parameters, and the one that makes C longs of draws.
+//! that does not fit would be truncated or saturated. numpy stores draws in 64 bits before and
+//! afterwards, so only the functions in between are changed: functions that draw, functions that
+//! check parameters, and the function that converts draws to C longs.
 //!
-//! The number of trials of `binomial` and `multinomial` stays an integer as wide as an address.
+//! The number of trials of `binomial` and `multinomial` keeps the width of an address.
 
 use wasm_encoder::{BlockType, Encode, Function, InstructionSink, ValType};
 use wasmparser::{FuncType, Operator};
@@ -22,13 +22,13 @@ const CHECK: &str = "__pyx_fuse_0__pyx_f_5numpy_6random_7_common_check_constrain
 const CHECK_INTEGER: &str = "__pyx_fuse_1__pyx_f_5numpy_6random_7_common_check_constraint";
 const CHECK_ARRAY: &str = "__pyx_f_5numpy_6random_7_common_check_array_constraint";
 
-/// Functions that compute with C longs throughout.
+/// Functions that compute entirely with C longs.
 const WIDENED: [&str; 2] = ["legacy_logseries", "legacy_random_hypergeometric"];
 
 const LARGEST: i32 = i32::MAX;
 const TWO_TO_63: f64 = 9_223_372_036_854_775_808.0;
 
-/// The addresses of the largest mean of a Poisson distribution, of C longs and of 64 bits.
+/// Addresses of the largest mean of a Poisson distribution, for C longs and for 64 bits.
 const LONG_MEAN: u64 = 27_659_112;
 const WIDE_MEAN: u64 = 27_659_120;
 
@@ -101,7 +101,7 @@ pub(super) fn apply(
     Ok(())
 }
 
-/// `(f64) -> i64`, as x86-64 converts: the smallest integer where the number does not fit.
+/// `(f64) -> i64`, with the result of x86-64: the smallest integer if the number does not fit.
 fn converted() -> Function {
     let mut function = Function::new([]);
     let mut code = function.instructions();
@@ -111,7 +111,7 @@ fn converted() -> Function {
     function
 }
 
-/// Has all conversions to 64 bits in a function made by `to_long`.
+/// Replaces all conversions to 64 bits in a function by `to_long`.
 fn convert_as_on_linux(
     function: &'static str,
     to_long: u32,
@@ -129,8 +129,8 @@ fn convert_as_on_linux(
     Ok(())
 }
 
-/// Has a function that draws compute in 64 bits: all its integers are, conditions and addresses
-/// among them, but those that it reads from memory, which are what it calls.
+/// Makes a drawing function compute in 64 bits: all its integers, including conditions and
+/// addresses, except values read from memory, which have the types of its callees.
 fn widen(
     function: &'static str,
     to_long: u32,
@@ -157,7 +157,7 @@ fn widen(
         .encode(&mut header);
         locals += some;
     }
-    // In the place of the first parameter, the address of the generator.
+    // Replaces the first parameter, the address of the generator.
     let generator = locals;
     1_u32.encode(&mut header);
     ValType::I64.encode(&mut header);
@@ -185,7 +185,7 @@ enum Known {
     No,
 }
 
-/// Writes what takes the place of an instruction.
+/// Writes the replacement of an instruction.
 fn wide(
     operator: &Operator<'_>,
     generator: u32,
@@ -237,8 +237,8 @@ fn wide(
     Known::Changed
 }
 
-/// `(generator, p, n, state) -> draw`, by the functions that the new generators use: where `n` is
-/// the largest C long, `n + 1` is none.
+/// `(generator, p, n, state) -> draw`, with the functions of the new generators. If `n` is the
+/// largest C long, `n + 1` would overflow.
 fn binomial(parsed: &Parsed<'_>) -> Result<Function, IntegersError> {
     const P: u32 = 1;
     const N: u32 = 2;
@@ -283,7 +283,7 @@ fn positive_int(next: u32) -> Function {
     function
 }
 
-/// `(draws) -> draws`: a number of Python's or an array of 64 bits, with a reference more.
+/// `(draws) -> draws`: returns a Python integer or a 64-bit array, with a new reference.
 fn as_they_are(same: u32) -> Function {
     let mut function = Function::new([]);
     function.instructions().local_get(0).call(same).end();

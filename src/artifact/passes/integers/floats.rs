@@ -1,18 +1,20 @@
-//! Floats: operations raise the status flags that x86-64 raises, and conversions to integers give
-//! what x86-64 gives.
+//! Floats: makes operations raise the status flags of x86-64, and conversions to integers give its
+//! results.
 //!
-//! WebAssembly has no status flags. The C library's emulation is a word in memory that only
-//! explicit calls write, so numpy, which reads it after every loop, never warns about a division by
-//! zero, an overflow or an invalid operation. Here each operation of numpy's loops, its scalars and
-//! the C library's functions ([`FUNCTIONS`], [`C_LIBRARY`]) is followed by one comparison of its result. An
-//! infinity or NaN, which is rare, is passed to a function with the operands, which sets the flags
-//! by the rules of IEEE 754 ([`flags`]). So the flags are exact. The fastest loops look at vectors of
-//! results, or run as they were, and once more with flags where a result is an infinity or NaN
-//! ([`loops`]); so do those of the C library's functions that raise no flag otherwise ([`FINITE`]).
+//! WebAssembly has no status flags. The C library emulates them by a word in memory that only
+//! explicit calls write. numpy reads it after every loop, so it would never warn about a division
+//! by zero, an overflow or an invalid operation.
 //!
-//! Underflow, which numpy ignores by default, is looked for once the code has asked for it.
+//! This pass adds one comparison after each operation of numpy's loops, its scalars and the C
+//! library's functions ([`FUNCTIONS`], [`C_LIBRARY`]). If the result is an infinity or NaN, which
+//! is rare, a function gets it with the operands and sets the flags by the rules of IEEE 754
+//! ([`flags`]). So the flags are exact. The fastest loops check vectors of results, or run
+//! unchanged and once again with flags if a result is an infinity or NaN ([`loops`]). So do the C
+//! library's functions that raise no other flag ([`FINITE`]).
 //!
-//! Conversions of numbers that do not fit give the smallest integer and "invalid" on x86-64, and
+//! Underflow, which numpy ignores by default, is checked once the code has asked for it.
+//!
+//! Conversions of numbers that do not fit give the smallest integer and "invalid" on x86-64, but
 //! the nearest integer in WebAssembly ([`casts`]).
 
 mod casts;
@@ -50,7 +52,7 @@ pub(super) fn apply(
     for (kinds, operations) in SCALARS {
         for (kind, operation) in pairs(kinds, operations) {
             let name = format!("{kind}_{operation}");
-            // The interpreter has functions of the same names.
+            // The interpreter has functions with the same names.
             for index in parsed.named(&name) {
                 if calls(parsed, *index, clear)? {
                     emit::rewrite(parsed, *index, &notes, Other::default(), changes)?;
@@ -84,14 +86,14 @@ pub(super) fn apply(
         conversions: Some(casts),
         ..Other::default()
     };
-    // Smaller tiers have no scipy.
+    // Smaller tiers do not contain scipy.
     let is_there = |name: &str| !parsed.named(name).is_empty();
     if FILTERS.split_ascii_whitespace().any(is_there) {
         for name in FILTERS.split_ascii_whitespace() {
             emit::rewrite(parsed, parsed.function(name)?, &notes, conversions, changes)?;
         }
     }
-    // The reciprocal of an integer is computed with floats.
+    // Reciprocals of integers are computed as floats.
     for kind in RECIPROCALS.split_ascii_whitespace() {
         let other = Other {
             cast: casts.into(kind, false),
@@ -105,7 +107,7 @@ pub(super) fn apply(
     want_underflow(parsed, changes)
 }
 
-/// Has the functions of the C library raise flags.
+/// Makes functions of the C library raise flags.
 pub(super) fn apply_to_c_library(
     parsed: &Parsed<'_>,
     changes: &mut Changes<'_, '_>,
@@ -123,7 +125,7 @@ pub(super) fn apply_to_c_library(
     forced(parsed, changes)
 }
 
-/// Has all functions of these names raise flags.
+/// Makes all functions with these names raise flags.
 fn raise_in(
     functions: &[(&'static str, &str)],
     parsed: &Parsed<'_>,
@@ -160,8 +162,8 @@ pub(super) fn calls(parsed: &Parsed<'_>, index: u32, callee: u32) -> Result<bool
     Ok(false)
 }
 
-/// A function that raises no flag where its result is finite, and runs again with flags where it is not, or
-/// where the code wants to be told of underflow.
+/// A function that raises no flag if its result is finite. Otherwise, or if the code asks for
+/// underflow, it runs again with flags.
 fn unless_finite(is_single: bool, parameters: u32, copies: Copies) -> Function {
     let ty = if is_single {
         ValType::F32
@@ -189,7 +191,7 @@ fn unless_finite(is_single: bool, parameters: u32, copies: Copies) -> Function {
     function
 }
 
-/// What the C library computes only for its flags, and the compiler took out.
+/// Restores computations of the C library that only raise flags, and that the compiler removed.
 fn forced(parsed: &Parsed<'_>, changes: &mut Changes<'_, '_>) -> Result<(), IntegersError> {
     for name in ["__math_divzero", "__math_divzerof"] {
         changes.wrap(parsed.function(name)?, |inner| {
@@ -214,7 +216,7 @@ fn forced(parsed: &Parsed<'_>, changes: &mut Changes<'_, '_>) -> Result<(), Inte
             function
         })?;
     }
-    // It gives a number for most of what is below 1.
+    // It returns a number for most values below 1.
     for name in ["acosh", "acoshf"] {
         changes.wrap(parsed.function(name)?, |inner| {
             let mut function = Function::new([]);
@@ -233,7 +235,7 @@ fn forced(parsed: &Parsed<'_>, changes: &mut Changes<'_, '_>) -> Result<(), Inte
             function
         })?;
     }
-    // Of `exp` and its like, where the result may not be a normal number.
+    // For `exp` and similar functions, if the result may not be a normal number.
     for index in parsed.named("specialcase") {
         let parameters = parsed.code(*index).map_or(0, |(_, parameters)| parameters as u32);
         changes.wrap(*index, |inner| {
@@ -252,7 +254,7 @@ fn forced(parsed: &Parsed<'_>, changes: &mut Changes<'_, '_>) -> Result<(), Inte
     Ok(())
 }
 
-/// Notes that the code wants to be told of underflow, where `np.errstate` and its like are made.
+/// Records that the code asks for underflow, when `np.errstate` or a similar object is created.
 fn want_underflow(parsed: &Parsed<'_>, changes: &mut Changes<'_, '_>) -> Result<(), IntegersError> {
     const MAKE: &str = "extobj_make_extobj";
     const MASK: u32 = 8;

@@ -1,8 +1,9 @@
-//! Indices: where numpy wants integers as wide as an address, 64-bit ones do if each of them fits.
+//! Indices: accepts 64-bit integers where numpy requires the width of an address, if each of them
+//! fits.
 //!
-//! numpy refuses them by the rule `safe`, or cuts them off by the rule `same_kind`, since they might
-//! not fit. Here they are looked at, one by one: the rule is that of the values. What C code asks for
-//! by force is not looked at; that is its own business.
+//! numpy rejects them under the rule `safe`, or truncates them under the rule `same_kind`, because
+//! they might not fit. Here each value is checked. Forced casts in C code are not checked, because
+//! the code takes responsibility for them.
 
 use wasm_encoder::{BlockType, Function, InstructionSink, ValType};
 
@@ -20,7 +21,7 @@ const ENSURE_COPY: i32 = 0x20;
 const WRITE_BACK: i32 = 0x2000;
 const ENSURE_NO_COPY: i32 = 0x4000;
 const SAME_KIND: i32 = 1 << 26;
-/// Contiguous, aligned, in the machine's byte order.
+/// Contiguous, aligned, in native byte order.
 const PLAIN: i32 = 0x301;
 
 /// The parameters of `PyArray_FromAny`.
@@ -76,7 +77,7 @@ impl Known<'_> {
     fn narrowing(&self, inner: u32) -> Function {
         let mut function = Function::new([(5, ValType::I32), (1, ValType::I64)]);
         let mut code = function.instructions();
-        // What goes on as it did.
+        // Unchanged cases.
         code.block(BlockType::Empty);
         code.local_get(DESCRIPTOR).i32_eqz().br_if(0);
         code.local_get(DESCRIPTOR)
@@ -106,7 +107,8 @@ impl Known<'_> {
         function
     }
 
-    /// Whether the object is an array of 64-bit integers, whose type is in `WIDE_TYPE` then: 1 or 0.
+    /// Pushes 1 if the object is an array of 64-bit integers, whose type is then in `WIDE_TYPE`,
+    /// else 0.
     fn wide_array(&self, code: &mut InstructionSink<'_>) {
         code.block(BlockType::Result(ValType::I32));
         code.i32_const(0);
@@ -123,7 +125,7 @@ impl Known<'_> {
             .local_tee(RESULT)
             .i32_const(LONG_LONG)
             .i32_eq();
-        // Unsigned ones are of the same kind only.
+        // Unsigned integers are only of the same kind.
         code.local_get(RESULT)
             .i32_const(LONG_LONG + UNSIGNED)
             .i32_eq()
@@ -142,7 +144,7 @@ impl Known<'_> {
         code.local_get(LEFT).end();
     }
 
-    /// Returns what numpy makes of it, or goes on after a `TypeError`, with the error cleared.
+    /// Returns numpy's own result, or continues after a `TypeError`, with the error cleared.
     fn try_as_it_is(&self, code: &mut InstructionSink<'_>, inner: u32) {
         code.i32_const(LONG).call(self.from_number).local_set(NEXT);
         code.local_get(OBJECT)
@@ -172,8 +174,8 @@ impl Known<'_> {
         code.call(self.clear_error);
     }
 
-    /// Leaves what becomes of it by way of 64-bit integers, each of which must fit. Null stands for an
-    /// exception.
+    /// Pushes the result of converting through 64-bit integers, each of which must fit. Null
+    /// represents an exception.
     fn by_value(&self, code: &mut InstructionSink<'_>, inner: u32) {
         code.local_get(OBJECT)
             .local_get(WIDE_TYPE)
@@ -205,7 +207,7 @@ impl Known<'_> {
         code.block(BlockType::Empty).loop_(BlockType::Empty);
         code.local_get(LEFT).i32_eqz().br_if(1);
         code.local_get(NEXT).i64_load(aligned(0, 3)).local_set(VALUE);
-        // As a signed one; and an unsigned one is not below 0.
+        // As a signed integer; an unsigned one must not be below 0.
         code.local_get(VALUE)
             .i32_wrap_i64()
             .i64_extend_i32_s()
@@ -220,7 +222,7 @@ impl Known<'_> {
             .i32_and()
             .i32_or()
             .if_(BlockType::Empty)
-            // What is cast by the kind is a place in an array.
+            // A cast under `same_kind` is an index into an array.
             .i32_const(0)
             .i32_load(at(self.addresses.index_error))
             .i32_const(0)
@@ -255,10 +257,10 @@ impl Known<'_> {
         code.local_get(RESULT);
     }
 
-    /// pandas' way to integers as wide as an address, which casts by force: an array of 64-bit integers is
-    /// narrowed, and an `IndexError` if one does not fit.
+    /// pandas' conversion to integers with the width of an address, which forces casts: an array of
+    /// 64-bit integers is narrowed, with an `IndexError` if a value does not fit.
     fn ensure(&self, inner: u32, from_any: u32) -> Function {
-        /// Parameters of a function that Python calls, after `self`.
+        /// Parameters of a function called from Python, after `self`.
         const ARGUMENTS: u32 = 1;
         const COUNT: u32 = 2;
         const NAMES: u32 = 3;
@@ -282,10 +284,10 @@ impl Known<'_> {
         function
     }
 
-    /// What stands in brackets, taken apart, with its arrays of 64-bit integers narrowed: an
-    /// `IndexError` if one does not fit.
+    /// Parses the parts of an index expression, and narrows arrays of 64-bit integers, with an
+    /// `IndexError` if a value does not fit.
     fn prepare(&self, inner: u32, from_any: u32) -> Function {
-        /// Parameters: where the parts are put, and where their number is.
+        /// Parameters: destination of the parts, and of their number.
         const PARTS: u32 = 3;
         const COUNT: u32 = 4;
         const PARAMETERS: u32 = 9;
@@ -294,7 +296,7 @@ impl Known<'_> {
         const PART: u32 = 10;
         const END: u32 = 11;
         const NARROW: u32 = 12;
-        /// Of a part: an object, a number, its kind.
+        /// Size of a part: an object, a number, its kind.
         const SIZE: i32 = 12;
         const PART_KIND: u64 = 8;
         const FANCY: i32 = 16;
@@ -344,7 +346,7 @@ impl Known<'_> {
             .local_tee(NARROW)
             .i32_eqz()
             .if_(BlockType::Empty);
-        // As numpy does on the way out: nothing is left to the caller.
+        // Like numpy's own cleanup: the caller gets no references.
         ends(&mut code);
         code.block(BlockType::Empty).loop_(BlockType::Empty);
         code.local_get(PART).local_get(END).i32_eq().br_if(1);

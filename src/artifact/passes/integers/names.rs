@@ -1,7 +1,7 @@
-//! Names: what "int" and its like mean as text.
+//! Names: the meaning of "int" and similar type names.
 //!
-//! `dtype("int")`, `"long"` and `"l"` are as wide for the user as `int` is. "intp" stays what it says:
-//! as wide as an address.
+//! `dtype("int")`, `"long"` and `"l"` have the same width for the user as `int`. "intp" keeps the
+//! width of an address.
 
 use wasm_encoder::{BlockType, Function, InstructionSink, ValType};
 
@@ -10,7 +10,7 @@ use super::parsed::{Changes, Parsed};
 use super::patterns::{aligned, at};
 use super::{Functions, IntegersError, LONG, UNSIGNED};
 
-/// Those that mean the default integer, by what they are as a C `long`.
+/// Names of the default integer, by their meaning as a C `long`.
 const SIGNED: [&str; 4] = ["int", "int_", "long", "l"];
 const UNSIGNED_NAMES: [&str; 3] = ["uint", "ulong", "L"];
 
@@ -34,7 +34,7 @@ pub(super) fn wrap(
         let mut code = function.instructions();
         code.block(BlockType::Empty);
         code.local_get(TEXT).local_get(ALIGN).call(inner).local_tee(DESCRIPTOR).i32_eqz().br_if(0);
-        // 0 for a signed one, 1 for an unsigned one.
+        // 0 for signed, 1 for unsigned.
         code.local_get(DESCRIPTOR)
             .i32_load(at(DESCRIPTOR_NUMBER))
             .i32_const(LONG)
@@ -43,7 +43,7 @@ pub(super) fn wrap(
             .i32_const(UNSIGNED)
             .i32_gt_u()
             .br_if(0);
-        // numpy has just read them, so that they are there.
+        // numpy has just read the characters, so they exist.
         code.local_get(TEXT).call(letters).local_tee(LETTERS).i32_eqz().br_if(0);
         code.block(BlockType::Empty);
         for name in SIGNED.iter().chain(&UNSIGNED_NAMES) {
@@ -59,8 +59,7 @@ pub(super) fn wrap(
     })
 }
 
-/// Whether the letters are those of `name` and end there: 1 or 0. What follows the first letter that is
-/// another one is not read.
+/// Pushes 1 if the characters equal `name`, else 0. Nothing is read after the first difference.
 fn is_name(code: &mut InstructionSink<'_>, name: &str) {
     code.block(BlockType::Result(ValType::I32));
     code.i32_const(0);

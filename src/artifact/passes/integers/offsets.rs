@@ -1,12 +1,12 @@
-//! Offsets in the structures of CPython and numpy, each compared with the code that uses it.
+//! Offsets in the structures of CPython and numpy. Each is compared with the code that uses it.
 
 /// `_builtin_descrs`: numpy's descriptors, by number.
 pub(super) const BUILTIN_DESCRIPTORS: u32 = 26_425_600;
 
-/// Offset of an object's type, as `_Py_DebugOffsets` says.
+/// Offset of an object's type, according to `_Py_DebugOffsets`.
 pub(super) const OBJECT_TYPE: u64 = 4;
 
-/// Of the state of a text: that it is compact, and ASCII.
+/// State bits of a string: compact and ASCII.
 pub(super) const COMPACT_ASCII: i32 = 0x60;
 
 /// Offset of the number in a descriptor.

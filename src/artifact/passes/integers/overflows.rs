@@ -1,9 +1,10 @@
-//! Overflows: numpy's loops over 32-bit integers tell of results that do not fit. Only tests apply
-//! this, to find where a library computes in 32 bits what Linux computes in 64.
+//! Overflows: makes numpy's loops over 32-bit integers report results that do not fit. Only tests
+//! apply this pass, to find places where a library computes in 32 bits and Linux in 64.
 //!
-//! A loop that adds, multiplies or the like is replaced by one that computes in 64 bits and stores
-//! the lower 32, so it gives the same numbers. Before a cast, a power or an `arange`, its operands are
-//! looked at. Where a number does not fit, the operation's name and Python's traceback go to stderr.
+//! A loop that adds, multiplies or the like is replaced by a loop that computes in 64 bits and
+//! stores the lower 32, with the same results. The operands of a cast, a power or an `arange` are
+//! checked before it. If a number does not fit, the operation's name and Python's traceback are
+//! written to stderr.
 
 mod code;
 mod loops;
@@ -18,7 +19,7 @@ use super::patterns::at;
 use code::{Sign, Teller};
 use loops::{Binary, Source, Unary};
 
-/// What numpy calls integers of 32 bits.
+/// numpy's names of 32-bit integers.
 const TYPES: [(&str, Sign); 4] = [
     ("INT", Sign::Signed),
     ("LONG", Sign::Signed),
@@ -49,7 +50,7 @@ struct Detector<'p, 'a> {
 }
 
 impl Detector<'_, '_> {
-    /// Adds the function that tells of an operation.
+    /// Adds the function that reports an operation.
     fn teller(&mut self, name: &str) -> Result<Teller, IntegersError> {
         const STDERR: i32 = 2;
         const STACK: u32 = 0;
@@ -72,7 +73,7 @@ impl Detector<'_, '_> {
         Ok(Teller(self.changes.add_of_type(FuncType::new([], []), function)))
     }
 
-    /// The one function of that name.
+    /// Returns the function with this unique name.
     fn function(&self, name: &str) -> Result<u32, IntegersError> {
         match self.parsed.named(name) {
             [index] => Ok(*index),
@@ -80,7 +81,7 @@ impl Detector<'_, '_> {
         }
     }
 
-    /// Gives a loop another body.
+    /// Replaces the body of a loop.
     fn replace(
         &mut self,
         name: &str,
@@ -92,7 +93,7 @@ impl Detector<'_, '_> {
         Ok(index)
     }
 
-    /// Has a function look at its operands first.
+    /// Makes a function check its operands first.
     fn look_before(
         &mut self,
         index: u32,
@@ -163,7 +164,7 @@ impl Detector<'_, '_> {
         Ok(())
     }
 
-    /// numpy's scalars look for themselves, and warn; their powers do not.
+    /// numpy's scalars check their results and warn, except powers.
     fn scalars(&mut self, ty: &str, sign: Sign) -> Result<(), IntegersError> {
         let give = self.parsed.taking("PyUFunc_GiveFloatingpointErrors", 2)?;
         let two = [ValType::I32; 2];
@@ -171,7 +172,7 @@ impl Detector<'_, '_> {
             let name = format!("{ty}_{operation}");
             for index in self.parsed.named(&name) {
                 let is_power = operation == "power";
-                // The interpreter has functions of the same names.
+                // The interpreter has functions with the same names.
                 if is_power || super::floats::calls(self.parsed, *index, give)? {
                     let teller = self.teller(&name)?;
                     let ty = FuncType::new(two, [ValType::I32]);
@@ -192,7 +193,7 @@ impl Detector<'_, '_> {
         Ok(())
     }
 
-    /// Has a function call another one instead of what `of` says.
+    /// Redirects a function's calls according to `of`.
     fn redirect(
         &mut self,
         index: u32,

@@ -1,4 +1,4 @@
-//! The module taken apart as far as it is changed, and put together again.
+//! Parses the module, and writes it back with changes.
 
 use std::collections::{BTreeMap, HashMap};
 
@@ -11,15 +11,16 @@ use wasmparser::{
 use super::IntegersError;
 use crate::artifact::passes::imported_functions;
 
-/// What is known of a module.
+/// A parsed module.
 pub(super) struct Parsed<'a> {
     module: &'a [u8],
-    /// For each type, how many `i32` it takes and whether it gives one; `None` for any other type.
+    /// For each type, the number of `i32` parameters and whether it returns an `i32`; `None` for
+    /// other types.
     types: Vec<Option<(usize, bool)>>,
-    /// What each type takes and gives.
+    /// Signature of each type.
     signatures: Vec<FuncType>,
     imports: u32,
-    /// The types of the functions that are defined.
+    /// Types of the defined functions.
     functions: Vec<u32>,
     bodies: Vec<FunctionBody<'a>>,
     names: HashMap<&'a str, Vec<u32>>,
@@ -90,7 +91,7 @@ impl<'a> Parsed<'a> {
         Ok(())
     }
 
-    /// The index of the one function of that name.
+    /// Returns the index of the function with this unique name.
     pub(super) fn function(&self, name: &'static str) -> Result<u32, IntegersError> {
         match self.named(name) {
             [index] if *index >= self.imports => Ok(*index),
@@ -98,12 +99,12 @@ impl<'a> Parsed<'a> {
         }
     }
 
-    /// The indices of all functions of that name.
+    /// Returns the indices of all functions with this name.
     pub(super) fn named(&self, name: &str) -> &[u32] {
         self.names.get(name).map_or(&[], Vec::as_slice)
     }
 
-    /// The same, if it takes so many `i32` and gives one.
+    /// Returns the function with this name that takes this many `i32` and returns one.
     pub(super) fn taking(
         &self,
         name: &'static str,
@@ -129,26 +130,26 @@ impl<'a> Parsed<'a> {
         }
     }
 
-    /// The body of the function `index`, and how many parameters it takes.
+    /// Returns the body of the function `index`, and its number of parameters.
     pub(super) fn code(&self, index: u32) -> Option<(&FunctionBody<'a>, usize)> {
         let at = self.defined(index)?;
         let ty = self.signatures.get(*self.functions.get(at)? as usize)?;
         Some((self.bodies.get(at)?, ty.params().len()))
     }
 
-    /// The body of a function by its name.
+    /// Returns the body of a function by name.
     pub(super) fn body(&self, name: &'static str) -> Result<&FunctionBody<'a>, IntegersError> {
         let index = self.function(name)?;
         self.defined(index).and_then(|at| self.bodies.get(at)).ok_or(IntegersError::Function(name))
     }
 
-    /// The bytes at `range` of the module.
+    /// Returns the bytes at `range` of the module.
     pub(super) fn bytes(&self, range: std::ops::Range<u64>) -> Option<&'a [u8]> {
         let range = usize::try_from(range.start).ok()?..usize::try_from(range.end).ok()?;
         self.module.get(range)
     }
 
-    /// The address of the one place in the data where `bytes` stand.
+    /// Returns the address of `bytes` in the data, if it is unique.
     pub(super) fn data(&self, bytes: &[u8]) -> Option<(u32, &'a [u8])> {
         let mut places = self.data.iter().flat_map(|(start, data)| {
             data.windows(bytes.len())
@@ -165,19 +166,19 @@ impl<'a> Parsed<'a> {
     }
 }
 
-/// What is changed in a module.
+/// The changes of a module.
 pub(super) struct Changes<'p, 'a> {
     parsed: &'p Parsed<'a>,
-    /// Replacements of the code of functions: from where to where in the module, and what by.
+    /// Replaced code: ranges in the module, with their replacements, by function.
     spliced: BTreeMap<u32, Vec<Splice>>,
-    /// Functions that have another body, by their index.
+    /// Functions with new bodies, by index.
     replaced: BTreeMap<u32, Vec<u8>>,
     added: Vec<Added>,
-    /// Types that no function of the module has.
+    /// Types that the original module does not have.
     added_types: Vec<FuncType>,
 }
 
-/// Copies of a function, by their indices: as it was, and changed.
+/// Copies of a function, by index: the original, and the changed one.
 #[derive(Clone, Copy)]
 pub(super) struct Copies {
     pub was: u32,
@@ -196,7 +197,7 @@ struct Added {
 
 enum Body {
     New(Vec<u8>),
-    /// That of the function of this index, as it would have been.
+    /// The body of the function with this index, as it would have been.
     Moved(u32),
 }
 
@@ -211,7 +212,7 @@ impl<'p, 'a> Changes<'p, 'a> {
         }
     }
 
-    /// Adds a function that takes `i32`s and gives one or nothing. Its index is the result.
+    /// Adds a function that takes `i32`s and returns one or nothing. Returns its index.
     pub(super) fn add(
         &mut self,
         parameters: &[()],
@@ -224,13 +225,13 @@ impl<'p, 'a> Changes<'p, 'a> {
         Ok(self.push(ty as u32, Body::New(body.into_raw_body())))
     }
 
-    /// Adds a function of any type. Its index is the result.
+    /// Adds a function of any type. Returns its index.
     pub(super) fn add_of_type(&mut self, ty: FuncType, body: wasm_encoder::Function) -> u32 {
         let ty = self.ty(ty);
         self.push(ty, Body::New(body.into_raw_body()))
     }
 
-    /// The index of a type, which is added if no function has it.
+    /// Returns the index of a type, which is added if it is missing.
     pub(super) fn ty(&mut self, ty: FuncType) -> u32 {
         let mut types = self.parsed.signatures.iter().chain(&self.added_types);
         let at = types.position(|known| *known == ty).unwrap_or_else(|| {
@@ -240,8 +241,8 @@ impl<'p, 'a> Changes<'p, 'a> {
         at as u32
     }
 
-    /// Gives the function `index` the body that `body` makes around what the function did before,
-    /// which has another index from now on.
+    /// Replaces the function `index` by the body that `body` builds around the original, which gets
+    /// a new index.
     pub(super) fn wrap(
         &mut self,
         index: u32,
@@ -254,15 +255,15 @@ impl<'p, 'a> Changes<'p, 'a> {
         Ok(())
     }
 
-    /// Adds a copy of the function `index`, changed like it. Its own code stays what it was, until it
-    /// is given another.
+    /// Adds a copy of the function `index`, including its changes. The function itself is then
+    /// unchanged.
     pub(super) fn copy_changed(&mut self, index: u32) -> Result<u32, IntegersError> {
         let (ty, body) = self.as_it_was(index)?;
         self.replaced.insert(index, body);
         Ok(self.push(ty, Body::Moved(index)))
     }
 
-    /// Adds two copies of the function `index`, which is given another body then.
+    /// Adds two copies of the function `index`, which then gets another body.
     pub(super) fn both(&mut self, index: u32) -> Result<Copies, IntegersError> {
         let (ty, was) = self.as_it_was(index)?;
         Ok(Copies {
@@ -271,7 +272,7 @@ impl<'p, 'a> Changes<'p, 'a> {
         })
     }
 
-    /// Gives the function `index` another body.
+    /// Replaces the body of the function `index`.
     pub(super) fn replace(&mut self, index: u32, body: wasm_encoder::Function) {
         self.replaced.insert(index, body.into_raw_body());
     }
@@ -294,7 +295,7 @@ impl<'p, 'a> Changes<'p, 'a> {
         self.parsed.imports + (self.parsed.functions.len() + self.added.len()) as u32 - 1
     }
 
-    /// The changed module.
+    /// Writes the changed module.
     pub(super) fn finish(mut self) -> Result<Vec<u8>, IntegersError> {
         for splices in self.spliced.values_mut() {
             splices.sort_by_key(|splice| splice.range.start);
@@ -336,7 +337,7 @@ impl<'p, 'a> Changes<'p, 'a> {
         Ok(module.finish())
     }
 
-    /// The section of types with those that were added, whose contents are otherwise copied.
+    /// Writes the type section with the added types; the existing contents are copied.
     fn types(&self, section: &TypeSectionReader<'_>) -> Result<Vec<u8>, IntegersError> {
         let known = self.parsed.signatures.len();
         let range = section.original_position()..section.range().end;
@@ -380,7 +381,7 @@ impl<'p, 'a> Changes<'p, 'a> {
         Ok(section)
     }
 
-    /// The body of a function with what is replaced in it.
+    /// Returns the body of a function with its replaced code.
     fn original(&self, index: u32) -> Result<std::borrow::Cow<'_, [u8]>, IntegersError> {
         let missing = || IntegersError::Missing("body of a function");
         let body = self.parsed.defined(index).and_then(|at| self.parsed.bodies.get(at));

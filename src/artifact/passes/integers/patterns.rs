@@ -1,5 +1,5 @@
-//! Windows: sequences of instructions by which a place in a function is known, and the places in
-//! numpy's functions where the default integer is a constant.
+//! Patterns: sequences of instructions that identify a place in a function, and the places in numpy
+//! where the default integer is a constant.
 
 use std::ops::Range;
 
@@ -10,7 +10,7 @@ use super::offsets::{BUILTIN_DESCRIPTORS, OBJECT_TYPE};
 use super::parsed::{Changes, Parsed};
 use super::{Functions, IntegersError, LONG, LONG_LONG, UNSIGNED};
 
-/// An instruction, as far as it matters.
+/// A pattern for one instruction.
 #[derive(Clone, Copy, Debug)]
 pub(super) enum Step {
     Const(i32),
@@ -78,8 +78,8 @@ impl Step {
     }
 }
 
-/// Where `steps` are in a function: there must be one such place. Gives where each step starts, and
-/// where the last one ends.
+/// Finds the unique place of `steps` in a function. Returns the start of each step, and the end of
+/// the last.
 pub(super) fn find(
     parsed: &Parsed<'_>,
     function: &'static str,
@@ -103,21 +103,22 @@ pub(super) fn find(
     Ok(operators[at..=at + steps.len()].iter().map(|(_, offset)| *offset).collect())
 }
 
-/// What takes the place of some steps.
+/// The replacement of some steps.
 #[derive(Clone, Copy, Debug)]
 pub(super) enum With {
-    /// The default integer, by who asks.
+    /// The default integer of the caller.
     DefaultInt,
-    /// The same, by who writes `int`.
+    /// The same for code that names the type `int`.
     NamedInt,
-    /// The same, of values.
+    /// The same for values.
     ValueInt,
     Const(i32),
-    /// Of a number of a small integer type less two: the default integer, unsigned for an unsigned.
+    /// From the number of a small integer type minus two: the default integer, unsigned for an
+    /// unsigned type.
     DefaultOfSignedness,
     /// The class of 64-bit integers.
     WideClass,
-    /// `PyArray_FromArray` by way of `PyArray_FromAny`, where indices are narrowed.
+    /// `PyArray_FromArray` through `PyArray_FromAny`, which narrows indices.
     FromAny,
 }
 
@@ -126,7 +127,7 @@ pub(super) struct Place {
     function: &'static str,
     what: &'static str,
     steps: &'static [Step],
-    /// Those of them that are replaced.
+    /// The replaced steps.
     replaced: Range<usize>,
     with: With,
 }
@@ -178,7 +179,7 @@ pub(super) fn at(offset: u64) -> MemArg {
     aligned(offset, 2)
 }
 
-/// Anything at an offset, aligned to a power of two.
+/// Any value at an offset, aligned to a power of two.
 pub(super) fn aligned(offset: u64, align: u32) -> MemArg {
     MemArg {
         offset,
@@ -192,9 +193,9 @@ use Step::{
     Add, Add64, BrIf, Call, Const, Const64, Get, LeU, Load, Load8, LtU, Ne, Select, Set, Tee,
 };
 
-/// Every place in numpy where the default integer is a constant, or follows from one.
+/// All places in numpy where the default integer is a constant or derived from one.
 pub(super) const PLACES: &[Place] = &[
-    // np.array([1, 2]): -1, and what fits.
+    // `np.array([1, 2])`: -1, and values that fit.
     Place {
         function: "discover_descriptor_from_pylong",
         what: "the type of -1",
@@ -209,8 +210,9 @@ pub(super) const PLACES: &[Place] = &[
         replaced: 0..1,
         with: With::ValueInt,
     },
-    // What numpy remembers by the types of operands must not depend on who asked first: where all are
-    // Python's integers, or one is and the other is a bool, 64 bits it is for everybody.
+    // numpy caches results by operand types, so they must not depend on the first caller: if all
+    // operands are Python integers, or one is and the other is a bool, the result is 64 bits for
+    // all callers.
     Place {
         function: "int_default_descriptor",
         what: "the type of Python's integers",
@@ -262,7 +264,7 @@ pub(super) const PLACES: &[Place] = &[
         replaced: 4..5,
         with: With::NamedInt,
     },
-    // sum, prod, cumsum and cumprod of what is narrower.
+    // sum, prod, cumsum and cumprod of narrower types.
     Place {
         function: "reducelike_promote_and_resolve",
         what: "the type of a sum",
@@ -284,7 +286,7 @@ pub(super) const PLACES: &[Place] = &[
         replaced: 1..2,
         with: With::DefaultOfSignedness,
     },
-    // Indices that the user has computed, and that are 64 bits wide therefore.
+    // Indices computed by the user, which are therefore 64 bits wide.
     Place {
         function: "PyArray_SearchSorted",
         what: "the cast of the sorter",
@@ -331,7 +333,7 @@ mod tests {
     use super::super::parsed::{Changes, Parsed};
     use super::*;
 
-    /// A module of two functions: `seven` gives 7 in `often` places, `other` gives 9.
+    /// A module of two functions: `seven` contains 7 in `often` places, `other` contains 9.
     fn module(often: usize, names: &[(u32, &str)]) -> Vec<u8> {
         let mut types = TypeSection::new();
         types.ty().function([], [wasm_encoder::ValType::I32]);
@@ -419,7 +421,7 @@ mod tests {
         let finished = changes.finish().unwrap();
         wasmparser::validate(&finished).unwrap();
         let again = Parsed::new(&finished).unwrap();
-        // The wrapper has the name, and calls what it wraps and what was added.
+        // The wrapper has the name, and calls the original and the added function.
         assert!(find(&again, "seven", WINDOW, "it").is_err());
         let body = again.body("seven").unwrap().range();
         assert_eq!(again.bytes(body), Some(&[0, 0x10, 3, 0x10, 2, 0x6a, 0x0b][..]));

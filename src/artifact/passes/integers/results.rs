@@ -1,7 +1,7 @@
-//! Results: indices and counts that numpy gives to the user are 64 bits wide.
+//! Results: makes indices and counts that numpy returns to the user 64 bits wide.
 //!
-//! The functions that Python calls are wrapped, not the ones that libraries call from C. What they
-//! give is only changed where nobody else has it: an array that was passed as `out` stays.
+//! Only functions called from Python are wrapped, not functions that libraries call from C. A
+//! result is changed only if it has no other owner: an array that was passed as `out` stays.
 
 use wasm_encoder::{BlockType, Function, InstructionSink, ValType};
 
@@ -13,7 +13,7 @@ use super::parsed::{Changes, Parsed};
 use super::patterns::at;
 use super::{Functions, IntegersError, LONG, LONG_LONG};
 
-/// A function that Python calls, how many parameters it takes, and what of its result is widened.
+/// A function called from Python, its number of parameters, and the part of its result to widen.
 struct Given {
     function: &'static str,
     parameters: usize,
@@ -23,9 +23,9 @@ struct Given {
 enum Widened {
     /// An array or a scalar.
     One,
-    /// A tuple of them; anything else is left alone.
+    /// A tuple of arrays or scalars; other results are unchanged.
     Tuple,
-    /// An array, if the first argument is one of Python's integers.
+    /// An array, if the first argument is a Python integer.
     OfInteger,
 }
 
@@ -41,7 +41,7 @@ const GIVEN: &[Given] = &[
     given("arr_ravel_multi_index", 3, Widened::One),
     given("arr_unravel_index", 3, Widened::Tuple),
     given("array_nonzero", 2, Widened::Tuple),
-    // Of a condition alone; of three arguments it gives an array.
+    // With only a condition; with three arguments it returns an array.
     given("array_where", 3, Widened::Tuple),
     // numpy.random fills arrays of C longs.
     given("__pyx_pw_5numpy_6random_6mtrand_11RandomState_87binomial", 4, Widened::One),
@@ -86,7 +86,7 @@ fn around(given: &Given, inner: u32, addresses: &Addresses, functions: &Function
     match given.widened {
         Widened::One => code.call(functions.widen),
         Widened::Tuple => code.call(functions.widen_tuple),
-        // Of `self, args, nargs, names`: one that is not given by name.
+        // For `self, args, nargs, names`: an argument passed by position.
         Widened::OfInteger => {
             code.local_set(result);
             code.block(BlockType::Empty);
@@ -102,7 +102,7 @@ fn around(given: &Given, inner: u32, addresses: &Addresses, functions: &Function
     function
 }
 
-/// Whether the type of an object on the stack has a flag.
+/// Pushes whether the type of the object on the stack has a flag.
 fn has_flag(code: &mut InstructionSink<'_>, addresses: &Addresses, flag: i32) {
     code.i32_load(at(OBJECT_TYPE))
         .i32_load(at(addresses.layout.type_flags))
@@ -110,11 +110,11 @@ fn has_flag(code: &mut InstructionSink<'_>, addresses: &Addresses, flag: i32) {
         .i32_and();
 }
 
-/// Of a function that takes an object.
+/// The parameter of a function that takes an object.
 const OBJECT: u32 = 0;
 
-/// `(object) -> object`: what is 32 bits wide and nobody else's becomes 64 bits wide. Consumes what it
-/// is given; null stays null, and stands for an exception.
+/// `(object) -> object`: widens a 32-bit object without other owners to 64 bits. Consumes its
+/// argument; null, which represents an exception, stays null.
 pub(super) fn widen_one(
     parsed: &Parsed<'_>,
     addresses: &Addresses,
@@ -157,7 +157,7 @@ pub(super) fn widen_one(
         .call(to_scalar)
         .return_()
         .end();
-    // An array of it.
+    // An array of the narrow type.
     code.local_get(OBJECT)
         .i32_load(at(OBJECT_TYPE))
         .i32_const(addresses.array_type)
@@ -185,7 +185,7 @@ pub(super) fn widen_one(
     Ok(function)
 }
 
-/// `(object) -> object`: the same, where the user asks.
+/// `(object) -> object`: the same, if the caller is user code.
 pub(super) fn widen(default_int: u32, widen_one: u32) -> Function {
     let mut function = Function::new([]);
     let mut code = function.instructions();
@@ -194,7 +194,7 @@ pub(super) fn widen(default_int: u32, widen_one: u32) -> Function {
     function
 }
 
-/// `(object) -> object`: the same for what is in a tuple, where the user asks.
+/// `(object) -> object`: the same for the items of a tuple, if the caller is user code.
 pub(super) fn widen_tuple(
     parsed: &Parsed<'_>,
     addresses: &Addresses,
@@ -226,7 +226,7 @@ pub(super) fn widen_tuple(
     code.loop_(BlockType::Empty);
     code.local_get(NEXT).local_get(END).i32_eq().br_if(1);
     code.local_get(NEXT).i32_load(at(layout.tuple_item)).call(widen_one).local_set(WIDE);
-    // The tuple never holds what was consumed, and may hold null while it is made.
+    // The tuple never contains a consumed object, and may contain null while it is built.
     code.local_get(NEXT).local_get(WIDE).i32_store(at(layout.tuple_item));
     code.local_get(WIDE)
         .i32_eqz()
@@ -243,7 +243,7 @@ pub(super) fn widen_tuple(
     Ok(function)
 }
 
-/// Gives the object back as it is where there is none, or where a library asks.
+/// Returns the object unchanged if it is null, or if the caller is a library.
 fn for_the_user(code: &mut InstructionSink<'_>, default_int: u32) {
     code.block(BlockType::Empty);
     code.block(BlockType::Empty);

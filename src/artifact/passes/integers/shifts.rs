@@ -1,8 +1,8 @@
-//! Shifts: by how many bits an integer of 64 bits is shifted, in 64 bits.
+//! Shifts: uses a 64-bit count to shift 64-bit integers.
 //!
-//! numpy shifts by a number that is too large in two steps: it compares the number, as wide as an
-//! address, with the width of the integer, and gives 0 or the sign if it is not less. Here that
-//! would cut the number off, so that a shift by 2^40 were one by 0.
+//! numpy handles too large counts in two steps: it compares the count, which has the width of an
+//! address, with the integer's width, and returns 0 or the sign if it is not less. Here this would
+//! truncate the count, so that a shift by 2^40 would be a shift by 0.
 
 use wasm_encoder::InstructionSink;
 use wasmparser::Operator;
@@ -10,7 +10,7 @@ use wasmparser::Operator;
 use super::IntegersError;
 use super::parsed::{Changes, Parsed};
 
-/// The loops and the operations of scalars.
+/// The loops and scalar operations.
 const FUNCTIONS: [&str; 8] = [
     "LONGLONG_left_shift",
     "LONGLONG_right_shift",
@@ -22,7 +22,7 @@ const FUNCTIONS: [&str; 8] = [
     "ulonglong_rshift",
 ];
 
-/// The bits that make a number too large: those that an address has, and all of them.
+/// The bits that make a count too large: for address width, and for 64 bits.
 const OF_ADDRESS: i64 = 0xffff_ffc0;
 const ALL: i64 = !63;
 

@@ -1,24 +1,24 @@
-//! Who asks: the function that says how wide the default integer is.
+//! Determines the width of the default integer from the calling code.
 //!
-//! It walks the interpreter's frames from the innermost one. The first that decides:
+//! The query walks the interpreter's frames, innermost first. The first matching rule decides:
 //!
-//! * code in the library's archive is a library, and wants what an address has: 32 bits;
-//! * but numpy's functions ask for whoever called them, so they are passed over (its modules, while
-//!   they are being imported, ask for themselves);
-//! * and so do a few modules of pandas that only compute or convert for their caller: 64 bits;
-//! * the import system is a library;
-//! * everything else is the user's: 64 bits.
+//! * Code in the library's archive is a library and needs the width of an address: 32 bits.
+//! * numpy's functions act for their caller, so they are skipped (its modules count as a library
+//!   while they are imported).
+//! * A few modules of pandas only compute or convert for their caller and are skipped as well.
+//! * The import system is a library.
+//! * All other code is the user's: 64 bits.
 //!
-//! There are three such functions:
+//! There are three such queries:
 //!
-//! * the one above is for indices;
-//! * values, which are Python's integers in arrays and sums of integers, are 64 bits wide in libraries
-//!   too ([`value_int`]), except in [`NARROW`];
-//! * `int` as the name of a type means 64 bits in the libraries that convert values by it ([`NAMING`]),
-//!   and in a function that was passed `int` ([`named_int`]): so the user's `dtype=int` reaches numpy.
+//! * the query above is for indices;
+//! * values (arrays of Python integers, and sums of integers) are 64 bits wide in libraries too
+//!   ([`value_int`]), except in [`NARROW`];
+//! * the type name `int` means 64 bits in libraries that convert values by it ([`NAMING`]), and in
+//!   a function that was passed `int` ([`named_int`]): so the user's `dtype=int` reaches numpy.
 //!
-//! All that it reads are objects that the interpreter itself relies on. A file name is whatever text
-//! the user gave it, so its kind and length are looked at before its letters.
+//! The query reads only objects that the interpreter itself relies on. The user chooses file names,
+//! so the kind and length of a name are checked before its characters.
 
 use wasm_encoder::{BlockType, Function, InstructionSink, ValType};
 
@@ -27,36 +27,36 @@ use super::offsets::{COMPACT_ASCII, OBJECT_TYPE};
 use super::patterns::{aligned, at};
 use super::{LONG, LONG_LONG};
 
-/// Where the library's archive is for the guest.
+/// The guest's path of the library's archive.
 const ARCHIVE: &str = "/usr/local/lib/python315.zip/";
 
-/// In the archive: what is passed over.
+/// In the archive: skipped code.
 const NUMPY: &str = "numpy/";
 
-/// In the archive: what computes or converts for its caller.
+/// In the archive: code that computes or converts for its caller.
 pub(super) const COMPUTING: &[&str] =
     &["pandas/core/nanops.py", "pandas/core/common.py", "pandas/core/dtypes/common.py"];
 
-/// In the archive: where a type's name means what it means to the user.
+/// In the archive: code in which a type's name has the user's meaning.
 const NAMING: &[&str] = &["pandas/", "scipy/", "sklearn/", "statsmodels/"];
 
-/// In the archive, and among these: what names a type for functions that take no other.
+/// In the archive, among these: code that names a type for functions that accept no other.
 const NAMING_NARROW: &[&str] = &["scipy/special/", "sklearn/ensemble/_bagging.py"];
 
-/// In the archive: what makes indices as wide as an address out of Python's integers.
+/// In the archive: code that converts Python integers to indices with the width of an address.
 const NARROW: &[&str] = &["pandas/core/internals/managers.py", "scipy/signal/_peak_finding.py"];
 
-/// The import system, and other modules that are part of the interpreter.
+/// Start of the file names of the import system and other built-in modules.
 const FROZEN: &str = "<frozen ";
 
-/// The name of the code of a module.
+/// Name of a module's code.
 const MODULE: &str = "<module>";
 
-/// The frames that are looked at, at most. The interpreter's own limit is below it; it is here so that
-/// the end does not depend on that.
+/// Maximum number of frames to walk. The interpreter's own limit is lower; this ensures termination
+/// independently of it.
 const MAX_FRAMES: i32 = 1 << 20;
 
-/// `FRAME_OWNED_BY_INTERPRETER`: a frame of the interpreter's own, which has no code.
+/// `FRAME_OWNED_BY_INTERPRETER`: a frame of the interpreter itself, without code.
 const OWNED_BY_INTERPRETER: i32 = 3;
 
 const FRAME: u32 = 0;
@@ -66,13 +66,13 @@ const LEFT: u32 = 3;
 const NEXT: u32 = 4;
 const END: u32 = 5;
 
-/// `() -> i32`, where code in files of the archive that begin with one of `for_their_caller` asks as
-/// the user does.
+/// `() -> i32`. Code in files of the archive that start with an entry of `for_their_caller` has the
+/// user's width.
 pub(super) fn default_int(addresses: &Addresses, for_their_caller: &[&str]) -> Function {
     asked(addresses, for_their_caller, &[], Library::Narrow)
 }
 
-/// `() -> i32`: the same for who writes `int`.
+/// `() -> i32`: the same for code that names the type `int`.
 pub(super) fn named_int(addresses: &Addresses) -> Function {
     asked(addresses, NAMING, NAMING_NARROW, Library::WideIfPassed)
 }
@@ -82,12 +82,12 @@ pub(super) fn value_int(addresses: &Addresses) -> Function {
     asked(addresses, &[], NARROW, Library::Wide)
 }
 
-/// How wide an integer is where a library asks.
+/// The width of integers in a library.
 #[derive(Clone, Copy)]
 enum Library {
     Narrow,
     Wide,
-    /// Wide if the function has `int` among its local variables.
+    /// Wide if a local variable of the function is `int`.
     WideIfPassed,
 }
 
@@ -111,10 +111,10 @@ fn asked(
     code.local_get(FRAME).i32_load(at(layout.current_frame)).local_set(FRAME);
     code.i32_const(MAX_FRAMES).local_set(LEFT);
     code.block(BlockType::Empty).loop_(BlockType::Empty);
-    // Out of frames.
+    // No more frames.
     code.local_get(FRAME).i32_eqz().br_if(1);
     code.local_get(LEFT).i32_const(1).i32_sub().local_tee(LEFT).i32_eqz().br_if(1);
-    // A block that is left to go on with the next frame.
+    // Leaving this block continues with the next frame.
     code.block(BlockType::Empty);
     code.local_get(FRAME)
         .i32_load8_u(aligned(layout.frame_owner, 0))
@@ -132,7 +132,7 @@ fn asked(
     code.local_get(CODE).i32_load(at(OBJECT_TYPE)).i32_const(addresses.code_type).i32_ne().br_if(0);
     code.local_get(CODE).i32_load(at(layout.code_filename)).local_set(NAME);
     answer_if(&mut code, layout, FROZEN, 0, LONG);
-    // Not in the archive.
+    // Code outside the archive.
     starts_with(&mut code, layout, ARCHIVE, 0);
     code.i32_eqz().if_(BlockType::Empty).i32_const(LONG_LONG).return_().end();
     for file in narrow {
@@ -161,8 +161,8 @@ fn asked(
     function
 }
 
-/// Returns [`LONG_LONG`] if a local variable of the frame is `int`. All slots of local variables hold
-/// a reference or null while a frame runs.
+/// Returns [`LONG_LONG`] if a local variable of the frame is `int`. While a frame runs, all slots
+/// of local variables contain a reference or null.
 fn wide_if_passed(code: &mut InstructionSink<'_>, addresses: &Addresses) {
     let layout = &addresses.layout;
     code.local_get(FRAME).i32_const(layout.frame_locals as i32).i32_add().local_tee(NEXT);
@@ -177,7 +177,7 @@ fn wide_if_passed(code: &mut InstructionSink<'_>, addresses: &Addresses) {
     code.br(0).end().end();
 }
 
-/// Returns `answer` where the text in `NAME` has `part` at `skipped`.
+/// Returns `answer` if the text in `NAME` contains `part` at offset `skipped`.
 fn answer_if(
     code: &mut InstructionSink<'_>,
     layout: &Layout,
@@ -189,7 +189,7 @@ fn answer_if(
     code.if_(BlockType::Empty).i32_const(answer).return_().end();
 }
 
-/// Whether the text in `NAME` has `part` at `skipped`: 1 or 0.
+/// Leaves 1 if the text in `NAME` contains `part` at offset `skipped`, else 0.
 fn starts_with(code: &mut InstructionSink<'_>, layout: &Layout, part: &str, skipped: usize) {
     code.block(BlockType::Result(ValType::I32));
     code.i32_const(0);
@@ -278,7 +278,7 @@ mod tests {
         }
     }
 
-    /// The interpreter's memory, with objects one after the other.
+    /// The interpreter's memory, with consecutive objects.
     struct Memory {
         bytes: Vec<u8>,
         next: usize,
@@ -316,7 +316,7 @@ mod tests {
             self.bytes[at + 20..at + 20 + text.len()].copy_from_slice(text.as_bytes());
         }
 
-        /// A frame of code in `file`, called `name`, within the frames so far.
+        /// Adds a frame of the function `name` in `file`, inside the existing frames.
         fn frame(&mut self, file: &str, name: &str) {
             let (file, name) = (self.text(file, 0x64), self.text(name, 0x64));
             self.frame_of(file, name, 0);
@@ -327,7 +327,7 @@ mod tests {
             self.word(code + 4, CODE_TYPE.cast_unsigned());
             self.word(code + 80, file as u32);
             self.word(code + 84, name as u32);
-            // Of two local variables.
+            // Two local variables.
             let names = self.take(24);
             self.word(names + 8, 2);
             self.word(code + 88, names as u32);
@@ -339,7 +339,7 @@ mod tests {
             self.word(568, frame as u32);
         }
 
-        /// The second local variable of the innermost frame.
+        /// Sets the second local variable of the innermost frame.
         fn local(&mut self, value: u32) {
             let frame = u32::from_le_bytes(self.bytes[568..572].try_into().unwrap());
             self.word(frame as usize + 44, value);
@@ -381,7 +381,7 @@ mod tests {
         }
     }
 
-    /// What is answered where the first of `frames`, `(file, name)`, is the outermost.
+    /// Returns the answer for `frames`, given as `(file, name)`, outermost first.
     fn asked(frames: &[(&str, &str)]) -> i32 {
         let mut memory = Memory::new();
         for (file, name) in frames {
@@ -446,7 +446,7 @@ mod tests {
         assert_eq!(asked(&memory), LONG_LONG);
         memory.frame(NUMPY.0, NUMPY.1);
         assert_eq!(asked(&memory), LONG_LONG);
-        // Not that of a function which called the library.
+        // The local of a function that called the library has no effect.
         memory.frame(scipy, "index");
         assert_eq!(asked(&memory), LONG);
     }
@@ -503,7 +503,7 @@ mod tests {
         memory.frame(PANDAS.0, PANDAS.1);
         memory.frame_of(0, 0, OWNED_BY_INTERPRETER as u8);
         assert_eq!(memory.asked(), LONG);
-        // One that says something else, or nothing.
+        // A frame with another object, or without one.
         for executable in [0, 0x40, 1] {
             let frame = memory.take(40);
             memory.word(frame, executable);

@@ -1,4 +1,4 @@
-//! What the meter has to know of every function before it rewrites one.
+//! Analyses all functions before any is rewritten.
 
 use wasmparser::{
     BlockType, ConstExpr, ElementItems, ExternalKind, FunctionBody, Operator, Parser, Payload,
@@ -7,32 +7,32 @@ use wasmparser::{
 
 use super::{PassError, unsupported};
 
-/// A module, seen as functions that call each other.
+/// A module as a graph of function calls.
 #[derive(Default)]
 pub(super) struct Analysed {
-    /// Imported functions, which come first in the index space.
+    /// Number of imported functions, which come first in the index space.
     pub imports: u32,
     pub types: u32,
     pub globals: u32,
-    /// All functions by index, the imported ones without a body.
+    /// All functions by index; imported ones have no body.
     pub functions: Vec<Function>,
 }
 
 /// One function.
 #[derive(Default)]
 pub(super) struct Function {
-    /// How many parameters it has.
+    /// Number of parameters.
     pub parameters: u32,
     /// Whether it can be called through a table.
     pub in_table: bool,
     pub exported: bool,
-    /// The functions that it calls, once for each call.
+    /// Its direct callees, once per call.
     pub callees: Vec<u32>,
-    /// Calls through a table.
+    /// Number of indirect calls.
     pub indirect_calls: u32,
-    /// Operators in its body.
+    /// Number of operators in its body.
     pub size: u64,
-    /// The cost of what is outside of loops.
+    /// Cost of the code outside of loops.
     pub cost: u64,
     /// Its loops, in the order of their headers.
     pub loops: Vec<Loop>,
@@ -40,11 +40,11 @@ pub(super) struct Function {
 
 /// One loop.
 pub(super) struct Loop {
-    /// The cost of one turn, without the loops inside.
+    /// Cost of one iteration, without inner loops.
     pub cost: u64,
-    /// Operators of one turn as they are written again, without what counts.
+    /// Number of operators per rewritten iteration, without counting.
     pub size: u64,
-    /// Whether it is innermost, calls nothing, and is left where its turns can be taken.
+    /// Whether it is innermost, makes no calls, and its iterations can be subtracted on every exit.
     pub quiet: bool,
 }
 
@@ -153,7 +153,7 @@ impl Analysed {
     }
 }
 
-/// Notes the functions whose references a constant holds.
+/// Records the functions that a constant refers to.
 fn functions_of(value: &ConstExpr<'_>, found: &mut Vec<u32>) -> Result<(), PassError> {
     for operator in value.get_operators_reader() {
         if let Operator::RefFunc { function_index } = operator? {
@@ -182,7 +182,7 @@ impl Function {
             match around.last().map(|&inner| &mut self.loops[inner]) {
                 Some(inner) => {
                     inner.cost += cost;
-                    // A branch that leaves the loop becomes one that is jumped over.
+                    // A branch out of the loop becomes a conditional skip.
                     inner.size += if matches!(operator, Operator::BrIf { .. }) {
                         3
                     } else {
@@ -231,7 +231,8 @@ impl Function {
                 | Operator::MemoryGrow { .. }
                 | Operator::Throw { .. }
                 | Operator::ThrowRef => self.is_loud(&around),
-                // What leaves a quiet loop does so where its turns can be taken.
+                // Every exit of a quiet loop must be a place where its iterations can be
+                // subtracted.
                 Operator::BrIf { relative_depth }
                     if left(&frames, relative_depth).is_some_and(|target| target.takes_values) =>
                 {
@@ -265,7 +266,7 @@ impl Function {
 #[derive(Clone, Copy)]
 struct Frame {
     is_loop: bool,
-    /// Whether a branch to its label may take values with it.
+    /// Whether a branch to its label may carry values.
     takes_values: bool,
 }
 
@@ -278,14 +279,14 @@ impl Frame {
     }
 }
 
-/// The target of a branch that leaves the innermost loop.
+/// Returns the target of a branch that leaves the innermost loop.
 fn left(frames: &[Frame], depth: u32) -> Option<Frame> {
     let inside = frames.iter().rev().position(|frame| frame.is_loop)?;
     let target = frames.len().checked_sub(depth as usize + 1)?;
     (depth as usize > inside).then(|| frames[target])
 }
 
-/// Instructions that do nothing by themselves.
+/// Instructions without an effect of their own.
 fn is_free(operator: &Operator<'_>) -> bool {
     matches!(
         operator,
@@ -301,8 +302,8 @@ fn is_free(operator: &Operator<'_>) -> bool {
     )
 }
 
-/// Instructions that leave the function in other ways, change tables, or take as long as an operand
-/// says. No compiler of C makes them of ordinary code.
+/// Instructions that exit in other ways, change tables, or take time given by an operand. C
+/// compilers do not generate them for ordinary code.
 fn takes_what_it_is_given(operator: &Operator<'_>) -> bool {
     matches!(
         operator,

@@ -1,10 +1,10 @@
-//! A function's body as it is written, and the look at the fuel.
+//! Writes a function's body, with its fuel checks.
 
 use wasm_encoder::{BlockType, Function, Instruction as I, ValType};
 
 use super::OVERRUN;
 
-/// The indices of what the meter adds to a module.
+/// Indices of the functions and globals that the meter adds.
 #[derive(Clone, Copy)]
 pub(super) struct Added {
     pub fuel: u32,
@@ -14,11 +14,11 @@ pub(super) struct Added {
     pub fill: u32,
 }
 
-/// A body as it is written.
+/// A body being written.
 pub(super) struct Body {
     pub function: Function,
     pub added: Added,
-    /// Where branches stand that are hardly ever taken.
+    /// Positions of branches that are rarely taken.
     pub unlikely: Vec<u32>,
 }
 
@@ -46,7 +46,7 @@ impl Body {
         self.one(branch);
     }
 
-    /// Takes `cost` and asks the host for more when there is no fuel left.
+    /// Subtracts `cost`, and calls the host if no fuel is left.
     pub(super) fn look(&mut self, cost: i64) {
         let Added { fuel, slow, .. } = self.added;
         self.all(&[I::GlobalGet(fuel), I::I64Const(cost), I::I64Sub, I::GlobalSet(fuel)]);
@@ -55,14 +55,14 @@ impl Body {
         self.all(&[I::Call(slow), I::End]);
     }
 
-    /// Takes `cost` for each turn that a quiet loop has made.
+    /// Subtracts `cost` for each iteration of a quiet loop.
     pub(super) fn take_turns(&mut self, turns: u32, cost: i64) {
         let fuel = self.added.fuel;
         self.all(&[I::GlobalGet(fuel), I::LocalGet(turns), I::I64ExtendI32U, I::I64Const(cost)]);
         self.all(&[I::I64Mul, I::I64Sub, I::GlobalSet(fuel)]);
     }
 
-    /// Takes more than anybody has, and traps.
+    /// Subtracts more fuel than any guest has, and traps.
     pub(super) fn overrun(&mut self) {
         let fuel = self.added.fuel;
         self.all(&[I::GlobalGet(fuel), I::I64Const(OVERRUN), I::I64Sub, I::GlobalSet(fuel)]);

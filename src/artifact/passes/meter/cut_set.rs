@@ -1,25 +1,25 @@
-//! Chooses the functions whose entries look at the fuel: so many that no calls go round without one,
-//! and that a call of any other comes back soon.
+//! Chooses the functions whose entries check the fuel: every call cycle contains one, and a call of
+//! any other function returns soon.
 
 use super::analyse::{Analysed, Function};
 
-/// Operators that a call of a function without a check may run, with all that it calls, before one
-/// is reached or it returns.
+/// Maximum number of operators that a call of a function without a check may run, including its
+/// callees, before a check or the return.
 const MAX_WAY: u64 = 100_000;
-/// The same for functions in a table: whoever calls through one has to reckon with the longest.
+/// The same for functions in a table: every indirect call must assume the longest.
 const MAX_TABLE_WAY: u64 = 50_000;
 
-/// Of each function, whether its entry has a check. A call through a table runs `table_way` operators
-/// or more.
+/// Returns, for each function, whether its entry has a check. An indirect call runs at least
+/// `table_way` operators.
 pub(super) fn cut_set(module: &Analysed, table_way: u64) -> Vec<bool> {
     let callers = callers(&module.functions);
     let indirect = reaching_indirect_calls(&module.functions, &callers);
-    // Calls that go round through a table enter a function that stands in it and reaches an
-    // indirect call. The host comes in by exports.
+    // A call cycle through a table enters a function in the table that reaches an indirect call.
+    // The host enters through exports.
     let mut cut: Vec<bool> = std::iter::zip(&module.functions, indirect)
         .map(|(function, reaches)| function.exported || function.in_table && reaches)
         .collect();
-    // An import has no entry of its own.
+    // Imports have no entry of their own.
     cut[..module.imports as usize].fill(false);
     cut_direct_cycles(&module.functions, &callers, &mut cut);
     cut_long_ways(&module.functions, module.imports, table_way, &mut cut);
@@ -36,7 +36,7 @@ fn callers(functions: &[Function]) -> Vec<Vec<u32>> {
     callers
 }
 
-/// Functions that call through a table, themselves or by direct calls.
+/// Returns the functions that make indirect calls, themselves or through direct calls.
 fn reaching_indirect_calls(functions: &[Function], callers: &[Vec<u32>]) -> Vec<bool> {
     let mut reaches: Vec<bool> = functions.iter().map(|f| f.indirect_calls > 0).collect();
     let mut open: Vec<usize> = (0..functions.len()).filter(|&f| reaches[f]).collect();
@@ -50,7 +50,7 @@ fn reaching_indirect_calls(functions: &[Function], callers: &[Vec<u32>]) -> Vec<
     reaches
 }
 
-/// Cuts the best-connected member of every cycle of direct calls, until there is none.
+/// Cuts the best-connected member of each cycle of direct calls, until no cycles remain.
 fn cut_direct_cycles(functions: &[Function], callers: &[Vec<u32>], cut: &mut [bool]) {
     loop {
         let components = components(functions, cut);
@@ -83,16 +83,17 @@ fn cut_direct_cycles(functions: &[Function], callers: &[Vec<u32>], cut: &mut [bo
     }
 }
 
-/// Which functions can reach each other by direct calls.
+/// Sets of functions that reach each other by direct calls.
 struct Components {
-    /// Of each function that is not cut, the number of its component.
+    /// Number of the component of each function that is not cut.
     of: Vec<u32>,
     count: usize,
 }
 
 const UNSEEN: u32 = u32::MAX;
 
-/// Tarjan's strongly connected components, with a stack of its own: calls are nested deeply.
+/// Computes Tarjan's strongly connected components, with an explicit stack, because calls are
+/// nested deeply.
 fn components(functions: &[Function], cut: &[bool]) -> Components {
     let mut of = vec![UNSEEN; functions.len()];
     let mut number = vec![UNSEEN; functions.len()];
@@ -147,11 +148,12 @@ fn components(functions: &[Function], cut: &[bool]) -> Components {
     }
 }
 
-/// Cuts what would run for too long without a check, callees first.
+/// Cuts functions that would run too long without a check, callees first.
 fn cut_long_ways(functions: &[Function], imports: u32, table_way: u64, cut: &mut [bool]) {
     let order = callees_first(functions, cut);
     let mut way = vec![0_u64; functions.len()];
-    // What stands in a table and is not cut reaches no call through one: its ways come out first.
+    // Functions in a table that are not cut reach no indirect call, so their lengths are computed
+    // first.
     let mut through_table = table_way;
     let indirect = reaching_indirect_calls(functions, &callers(functions));
     for reaching in [false, true] {
@@ -179,7 +181,7 @@ fn cut_long_ways(functions: &[Function], imports: u32, table_way: u64, cut: &mut
     }
 }
 
-/// The functions that are not cut, each after those that it calls.
+/// Returns the functions that are not cut, each after its callees.
 fn callees_first(functions: &[Function], cut: &[bool]) -> Vec<usize> {
     let mut seen = cut.to_vec();
     let mut order = Vec::new();

@@ -1,13 +1,13 @@
-//! The functions that the meter adds: one that asks the host for fuel, and those that copy and fill
-//! memory in pieces.
+//! The functions that the meter adds: a function that requests fuel from the host, and two that
+//! copy and fill memory in pieces.
 
 use wasm_encoder::{BlockType, CodeSection, Instruction as I, MemArg, ValType};
 
 use super::body::{Added, Body};
 
-/// Memory is copied and filled in pieces of this many bytes, with a look at the fuel before each.
+/// Size of the pieces in which memory is copied and filled, with a fuel check before each.
 const MAX_PIECE: i32 = 4 << 20;
-/// What is no longer than this is done by loads and stores, and costs nothing more than the call.
+/// Up to this length, loads and stores are used, at no cost beyond the call.
 const MAX_SMALL: i32 = 32;
 
 /// Writes the functions, in the order of their indices.
@@ -31,7 +31,7 @@ fn slow(added: Added) -> Body {
 
 // Parameters of both helpers.
 const TO: u32 = 0;
-/// Where the bytes come from, or the byte.
+/// Address of the source bytes, or the byte to fill with.
 const FROM: u32 = 1;
 const LENGTH: u32 = 2;
 // Their locals.
@@ -45,7 +45,7 @@ fn helper(added: Added) -> Body {
     Body::new(added, vec![(1, ValType::I32), (2, ValType::I64), (2, ValType::V128)])
 }
 
-/// Lengths for which two accesses of one width, the second of which ends where all ends, are enough.
+/// Lengths covered by two accesses of one width, the second of which ends at the end.
 #[derive(Clone, Copy)]
 struct Width {
     bytes: i32,
@@ -93,7 +93,7 @@ const ANYWHERE: MemArg = MemArg {
     ordering: None,
 };
 
-/// The address of the last `bytes` of what starts at the local `start`.
+/// Pushes the address of the last `bytes` bytes of the range that starts at the local `start`.
 fn last(start: u32, bytes: i32) -> [I<'static>; 5] {
     [I::LocalGet(start), I::LocalGet(LENGTH), I::I32Add, I::I32Const(bytes), I::I32Sub]
 }
@@ -101,13 +101,13 @@ fn last(start: u32, bytes: i32) -> [I<'static>; 5] {
 /// Copies `LENGTH` bytes from `FROM` to `TO`, which may overlap.
 fn copy(added: Added) -> Body {
     let mut body = helper(added);
-    // Nothing at all is left to the instruction, which says whether the addresses are good.
+    // A length of zero is left to the instruction, which checks the addresses.
     body.all(&[I::LocalGet(LENGTH), I::I32Const(1), I::I32Sub]);
     body.all(&[I::I32Const(MAX_SMALL), I::I32LtU, I::If(BlockType::Empty)]);
     for width in WIDTHS {
         body.all(&[I::LocalGet(LENGTH), I::I32Const(width.bytes), I::I32GeU]);
-        // All is loaded before anything is stored, and what ends last is stored first: an access
-        // out of bounds leaves the memory as it was.
+        // All loads precede the stores, and the last bytes are stored first: an access out of
+        // bounds leaves the memory unchanged.
         body.all(&[I::If(BlockType::Empty), I::LocalGet(FROM), (width.load)(ANYWHERE)]);
         body.one(&I::LocalSet(width.first));
         body.all(&last(FROM, width.bytes));
@@ -119,7 +119,7 @@ fn copy(added: Added) -> Body {
     body.all(&[I::LocalGet(TO), I::LocalGet(FROM), I::I32Load8U(ANYWHERE)]);
     body.all(&[I::I32Store8(ANYWHERE), I::Return, I::End]);
 
-    // Forwards where the pieces that were copied do not lie on those that are to come.
+    // Forwards, if copied pieces do not overwrite later ones.
     body.all(&[I::LocalGet(TO), I::LocalGet(FROM), I::I32LeU, I::If(BlockType::Empty)]);
     body.all(&[I::Loop(BlockType::Empty)]);
     body.look(1);
@@ -175,7 +175,7 @@ const COPY: I<'static> = I::MemoryCopy {
     dst_mem: 0,
 };
 
-/// Goes on behind the piece.
+/// Advances past the piece.
 fn advance(body: &mut Body, starts: &[u32]) {
     for &start in starts {
         body.all(&[I::LocalGet(start), I::LocalGet(PIECE), I::I32Add, I::LocalSet(start)]);
@@ -184,7 +184,7 @@ fn advance(body: &mut Body, starts: &[u32]) {
 }
 
 impl Body {
-    /// Sets `PIECE` to the length of the next piece, and takes one unit for each byte of it.
+    /// Sets `PIECE` to the length of the next piece, and subtracts one unit per byte.
     fn take_piece(&mut self) {
         let fuel = self.added.fuel;
         self.at_most_a_piece(LENGTH);
@@ -192,7 +192,7 @@ impl Body {
         self.all(&[I::I64ExtendI32U, I::I64Sub, I::GlobalSet(fuel)]);
     }
 
-    /// The length of the piece, with its bound where the checker looks for it.
+    /// Pushes the length of the piece, with its limit where the checker expects it.
     fn piece(&mut self) {
         self.at_most_a_piece(PIECE);
     }

@@ -1,4 +1,4 @@
-//! Writes the module again, with the counting in it.
+//! Rewrites the module with counting.
 
 use std::convert::Infallible;
 
@@ -15,18 +15,18 @@ use super::body::{Added, Body};
 use super::helpers;
 use super::{FUEL, MAX_QUIET, PassError, REFUEL, unsupported};
 
-/// What an entry or one turn of a loop may cost. An iteration that goes through a thousand
-/// instructions seldom runs them all: the interpreter's own loop, for one.
+/// Maximum cost of a function entry or loop iteration. An iteration through a thousand instructions
+/// rarely runs all of them: the interpreter's main loop, for example.
 const MAX_COST: u64 = 64;
 
-/// The rewritten module.
+/// Returns the rewritten module.
 pub(super) fn rewrite(
     module: &[u8],
     analysed: &Analysed,
     cut: &[bool],
 ) -> Result<Vec<u8>, PassError> {
     let imports = analysed.imports;
-    // One function more is imported, which moves the others up by one.
+    // One more function is imported, which increases all other indices by one.
     let slow = analysed.functions.len() as u32 + 1;
     let added = Added {
         fuel: analysed.globals,
@@ -122,7 +122,7 @@ struct Sections {
 }
 
 impl Sections {
-    /// Adds what belongs to the meter, behind what is there.
+    /// Adds the meter's items after the existing ones.
     fn add(&mut self, added: Added, types: u32) {
         let (refuel, slow, bulk) = (types, types + 1, types + 2);
         self.types.ty().function([], [ValType::I64]);
@@ -163,7 +163,7 @@ impl Sections {
     }
 }
 
-/// Numbers functions as they are numbered once one more is imported.
+/// Renumbers functions after the additional import.
 #[derive(Clone, Copy)]
 struct Renumber {
     imports: u32,
@@ -177,14 +177,14 @@ impl Reencode for Renumber {
     }
 }
 
-/// One body on its way through the rewriter.
+/// A body being rewritten.
 struct Rewriting<'a> {
     renumber: Renumber,
     added: Added,
     facts: &'a analyse::Function,
-    /// Of each frame, the cost of a turn if it is a quiet loop.
+    /// For each frame, the cost of an iteration if it is a quiet loop.
     frames: Vec<Option<i64>>,
-    /// The local in which quiet loops count their turns, where there is one.
+    /// Local that counts the iterations of quiet loops, if any.
     turns: Option<u32>,
 }
 
@@ -245,7 +245,8 @@ impl<'a> Rewriting<'a> {
                 Operator::BrIf { relative_depth } => {
                     let target = self.target(*relative_depth)?;
                     match self.left(*relative_depth)? {
-                        // Turns are taken where the branch is: another one goes on counting.
+                        // Iterations are subtracted at the branch: if it is not taken, counting
+                        // continues.
                         Some(cost) => {
                             out.one(&I::If(BlockType::Empty));
                             self.take_turns(&mut out, cost);
@@ -289,9 +290,9 @@ impl<'a> Rewriting<'a> {
         }
     }
 
-    /// A loop that calls, or has a loop inside, looks at every turn. A quiet one counts its turns in a
-    /// local, which are taken where it is left, and traps after very many: to call the host from there
-    /// would cost it the registers, even if it never happens.
+    /// A loop with calls or inner loops checks its fuel in every iteration. A quiet loop counts its
+    /// iterations in a local, which are subtracted on exit, and traps after very many: a call of
+    /// the host would cost it the registers, even if it is never made.
     fn begin_loop(&mut self, out: &mut Body, found: &analyse::Loop, ty: BlockType) {
         let cost = cost(found.cost);
         let Some(turns) = self.turns.filter(|_| found.quiet) else {
@@ -311,7 +312,7 @@ impl<'a> Rewriting<'a> {
     fn end(&mut self, out: &mut Body) -> Result<(), PassError> {
         let closed = self.frames.pop().ok_or(BROKEN)?;
         if self.frames.is_empty() && self.turns.is_some() {
-            // The results are on the stack; the block that ends here is left by quiet loops.
+            // The results are on the stack; quiet loops exit to the block that ends here.
             out.all(&[I::Return, I::End]);
             out.overrun();
         }
@@ -328,31 +329,33 @@ impl<'a> Rewriting<'a> {
         }
     }
 
-    /// The cost of a turn of the quiet loop around. They are innermost: there is at most one.
+    /// Returns the cost of an iteration of the enclosing quiet loop. Quiet loops are innermost, so
+    /// there is at most one.
     fn quiet_around(&self) -> Option<i64> {
         self.frames.iter().find_map(|quiet| *quiet)
     }
 
-    /// The cost of a turn of the quiet loop that a branch leaves, if it leaves one.
+    /// Returns the cost of an iteration of the quiet loop that a branch leaves, if any.
     fn left(&self, depth: u32) -> Result<Option<i64>, PassError> {
         let target = (self.frames.len()).checked_sub(depth as usize + 1).ok_or(BROKEN)?;
         Ok(self.frames[target + 1..].iter().find_map(|quiet| *quiet))
     }
 
-    /// The depth of a label: that of the function lies one further out where there is a block more.
+    /// Returns the depth of a label: the function's own is one deeper if there is an additional
+    /// block.
     fn target(&self, depth: u32) -> Result<u32, PassError> {
         let target = (self.frames.len()).checked_sub(depth as usize + 1).ok_or(BROKEN)?;
         Ok(depth + u32::from(target == 0 && self.turns.is_some()))
     }
 }
 
-/// Turns that a quiet loop may make of so many operators each.
+/// Returns the maximum number of iterations of a quiet loop with `size` operators each.
 fn max_turns(size: u64) -> i32 {
     let turns = MAX_QUIET / (size + TURN);
     u32::try_from(turns).unwrap_or(u32::MAX - 1).cast_signed()
 }
 
-/// Operators with which a turn begins.
+/// Number of operators that each iteration starts with.
 const TURN: u64 = 7;
 
 const fn cost(counted: u64) -> i64 {

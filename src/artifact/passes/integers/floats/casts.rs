@@ -1,9 +1,9 @@
-//! Casts: conversions of floats to integers, as compilers make them for x86-64.
+//! Casts: converts floats to integers like compiled code on x86-64.
 //!
-//! There an instruction converts to a signed integer of 32 or 64 bits, and gives the smallest one
-//! where the number does not fit. Smaller and unsigned integers are the lower bits of these. Two
-//! kinds are made in two halves: unsigned ones of 64 bits, and vectors of unsigned ones of 32, by
-//! which contiguous arrays are converted but for the last elements.
+//! x86-64 has an instruction that converts to a signed integer of 32 or 64 bits, and gives the
+//! smallest integer if the number does not fit. Smaller and unsigned integers are its lower bits.
+//! Two kinds are converted in two halves: unsigned 64-bit integers, and vectors of unsigned 32-bit
+//! integers, which convert contiguous arrays except the last elements.
 
 use wasm_encoder::{BlockType, Function, InstructionSink, ValType};
 use wasmparser::Operator;
@@ -13,12 +13,12 @@ use super::super::patterns::{aligned, at};
 use super::flags::{Flag, STATUS, WANTED, raise};
 use super::vectors::{CHUNK, Width};
 
-/// What numpy calls the types that are converted, and into what.
+/// numpy's names of the source types.
 pub(super) const SOURCES: &str = "half float double cfloat cdouble";
 pub(super) const TARGETS: &str = "byte ubyte short ushort int uint long ulong longlong ulonglong \
                                   half float cfloat";
 
-/// Functions that convert what is too large for the usual way, `(f64) -> i32` or `(f64) -> i64`.
+/// Functions that convert numbers too large for the usual way, `(f64) -> i32` or `(f64) -> i64`.
 #[derive(Clone, Copy)]
 pub(super) struct Casts {
     word: u32,
@@ -27,24 +27,24 @@ pub(super) struct Casts {
     unsigned_long: u32,
 }
 
-/// One way to convert.
+/// A kind of conversion.
 #[derive(Clone, Copy)]
 pub(super) enum Cast {
-    /// To 32 bits or less, or to several at once of 32 bits without a sign.
+    /// To 32 bits or less, or to vectors of unsigned 32-bit integers.
     Word(u32),
-    /// To 32 bits without a sign, by way of 64.
+    /// To unsigned 32 bits, through 64 bits.
     UnsignedWord(u32),
     Long(u32),
 }
 
-/// How many elements of a contiguous array are converted at once.
+/// Number of elements of a contiguous array converted per vector.
 const AT_ONCE: i32 = 4;
 
 /// The global that holds the stack pointer.
 const STACK: u32 = 0;
 
-/// `(context, arrays, count, strides, data) -> i32`: a loop over a contiguous array, of which `all`
-/// converts what fills vectors, and `single` the rest.
+/// `(context, arrays, count, strides, data) -> i32`: a loop over a contiguous array. `all` converts
+/// full vectors, and `single` the rest.
 pub(super) fn in_vectors(all: u32, single: u32) -> Function {
     const ARRAYS: u32 = 1;
     const COUNT: u32 = 2;
@@ -79,8 +79,8 @@ pub(super) fn in_vectors(all: u32, single: u32) -> Function {
     function
 }
 
-/// Below what all numbers, without signs, are converted as they were, where that is worth a look: 32 and
-/// 64 bits with a sign, and `f32`.
+/// Returns the limit below which all numbers, in absolute value, convert in the original way, if
+/// checking is worthwhile: signed 32 and 64 bits, and `f32`.
 pub(super) fn below(from: &str, to: &str) -> Option<f64> {
     match (from, to) {
         ("float" | "double", "int" | "long") => Some(TWO_TO_31),
@@ -90,8 +90,8 @@ pub(super) fn below(from: &str, to: &str) -> Option<f64> {
     }
 }
 
-/// `(context, arrays, count, strides, data) -> i32`: a loop over a contiguous array that looks whether all
-/// numbers are below a limit, in vectors.
+/// `(context, arrays, count, strides, data) -> i32`: a loop over a contiguous array that first
+/// checks in vectors whether all numbers are below a limit.
 pub(super) fn looking_first(from: &str, below: f64, copies: Copies) -> Function {
     const ARRAYS: u32 = 1;
     const COUNT: u32 = 2;
@@ -113,7 +113,7 @@ pub(super) fn looking_first(from: &str, below: f64, copies: Copies) -> Function 
         }
     };
     code.block(BlockType::Empty);
-    // Underflow does not show in this way.
+    // This check does not detect underflow.
     code.i32_const(0).i32_load(at(STATUS)).i32_const(WANTED).i32_and().br_if(0);
     code.local_get(COUNT).i32_load(at(0)).i32_const(width as i32).i32_mul().local_tee(END);
     code.i32_const(CHUNK).i32_lt_s().br_if(0);
@@ -122,7 +122,7 @@ pub(super) fn looking_first(from: &str, below: f64, copies: Copies) -> Function 
     width.splat(&mut code, below);
     code.local_set(LIMIT).i32_const(-1).i32x4_splat().local_set(FIT);
     code.loop_(BlockType::Empty);
-    // The last chunk may overlap the one before.
+    // The last chunk may overlap the previous one.
     code.local_get(NEXT).local_get(LAST).local_get(NEXT).local_get(LAST).i32_lt_u().select();
     code.local_set(NEXT).local_get(FIT);
     for offset in (0..CHUNK.cast_unsigned()).step_by(16) {
@@ -160,8 +160,8 @@ impl Casts {
         }
     }
 
-    /// The way to a type of this name, where it is an integer. `vectors` is for the loops that
-    /// compilers unroll for x86-64.
+    /// Returns the conversion to the integer type of this name. `vectors` is for loops that
+    /// compilers vectorize for x86-64.
     pub(super) fn into(self, name: &str, vectors: bool) -> Option<Cast> {
         match name {
             "byte" | "ubyte" | "short" | "ushort" | "int" | "long" => Some(Cast::Word(self.word)),
@@ -173,7 +173,7 @@ impl Casts {
         }
     }
 
-    /// The way to what an instruction converts to.
+    /// Returns the conversion that an instruction performs.
     pub(super) fn of(self, operator: &Operator<'_>) -> Option<Cast> {
         self.into(
             match operator {
@@ -221,7 +221,7 @@ fn word() -> Function {
     function
 }
 
-/// As compilers convert vectors to 32 bits without a sign: in two halves.
+/// Converts like vectorized code to unsigned 32 bits: in two halves.
 fn unsigned_words() -> Function {
     let mut function = Function::new([]);
     let mut code = function.instructions();

@@ -1,4 +1,4 @@
-//! Emit: the code that takes the place of an operation.
+//! Emits the code that replaces an operation.
 
 use std::ops::Range;
 
@@ -11,31 +11,32 @@ use super::super::patterns::aligned;
 use super::casts::{Cast, Casts};
 use super::flags::{Notes, STATUS, WANTED};
 
-/// Locals that are added to a function: operands and result of either width, the number that is
-/// converted, and what a result is compared with.
+/// Locals added to a function: operands and result of either width, the number to convert, and the
+/// limits of a result.
 const ADDED: [(u32, ValType); 4] =
     [(4, ValType::F64), (3, ValType::F32), (2, ValType::I64), (2, ValType::I32)];
 
-/// Infinity without its sign, moved to the left by one bit: what is not less is no finite number.
+/// Bits of infinity without the sign, shifted left by one: any value that is not less is not
+/// finite.
 const INFINITE: i64 = 0xffe0_0000_0000_0000_u64.cast_signed();
 const INFINITE_SINGLE: i32 = 0xff00_0000_u32.cast_signed();
 
-/// The distance from [`WANTED`] to the least exponent of a normal number, moved like that.
+/// Distance from [`WANTED`] to the smallest exponent of a normal number, shifted in the same way.
 const TO_NORMAL: i64 = 53 - WANTED.trailing_zeros() as i64;
 const TO_NORMAL_SINGLE: i32 = 24 - WANTED.trailing_zeros().cast_signed();
 
-/// What is changed besides operations.
+/// Changes in addition to operations.
 #[derive(Clone, Copy, Default)]
 pub(super) struct Other {
-    /// How conversions to integers are made.
+    /// Kind of the conversions to integers.
     pub cast: Option<Cast>,
-    /// A function whose calls go to another one.
+    /// A function whose calls are redirected, with the target.
     pub call: Option<(u32, u32)>,
-    /// Conversions alone are changed, each to what its instruction names.
+    /// If set, only conversions are changed, each according to its instruction.
     pub conversions: Option<Casts>,
 }
 
-/// Has the operations in the function `index` raise flags, and what `other` says changed.
+/// Makes the operations in the function `index` raise flags, and applies `other`.
 pub(super) fn rewrite(
     parsed: &Parsed<'_>,
     index: u32,
@@ -76,7 +77,7 @@ pub(super) fn rewrite(
     Ok(())
 }
 
-/// Where the declarations of locals stand, and how many they declare.
+/// Returns the range of the declarations of locals, and their number.
 fn locals(body: &FunctionBody<'_>) -> Result<(Range<u64>, u32), IntegersError> {
     let mut reader = body.get_locals_reader()?;
     let mut locals = 0;
@@ -86,7 +87,7 @@ fn locals(body: &FunctionBody<'_>) -> Result<(Range<u64>, u32), IntegersError> {
     Ok((body.range().start..reader.original_position(), locals))
 }
 
-/// Declarations of the function's locals and the added ones.
+/// Declares the function's locals and the added ones.
 fn with_added(body: &FunctionBody<'_>) -> Result<Vec<u8>, IntegersError> {
     let mut reader = body.get_locals_reader()?;
     let count = reader.get_count();
@@ -117,7 +118,7 @@ fn may_be_tiny(operator: &Operator<'_>) -> bool {
 }
 
 struct Emit<'a> {
-    /// The first of the added locals.
+    /// First added local.
     first: u32,
     notes: &'a Notes,
     other: Other,
@@ -136,7 +137,7 @@ impl Emit<'_> {
         self.first + 4 + which
     }
 
-    /// The least normal number or 0, and what is infinite less that.
+    /// The smallest normal number or 0, and infinity minus that.
     fn limit(&self, which: u32) -> u32 {
         self.first + 7 + which
     }
@@ -145,7 +146,7 @@ impl Emit<'_> {
         self.first + 9 + which
     }
 
-    /// Sets the limits, by whether the code wants to be told of underflow.
+    /// Sets the limits, depending on whether the code asks for underflow.
     fn limits(&self, code: &mut InstructionSink<'_>) {
         code.i64_const(INFINITE);
         code.i32_const(0).i64_load32_u(aligned(STATUS, 2)).i64_const(WANTED.into()).i64_and();
@@ -157,7 +158,7 @@ impl Emit<'_> {
         code.i32_sub().local_set(self.limit_single(1));
     }
 
-    /// Writes what takes the place of an operator, if something does.
+    /// Writes the replacement of an operator. Returns false if it is unchanged.
     fn instead(&self, operator: &Operator<'_>, code: &mut InstructionSink<'_>) -> bool {
         if self.other.conversions.is_some() {
             return self.convert(operator, code);
@@ -207,7 +208,7 @@ impl Emit<'_> {
         true
     }
 
-    /// Calls that go to another function, and conversions to integers.
+    /// Replaces redirected calls and conversions to integers.
     fn convert(&self, operator: &Operator<'_>, code: &mut InstructionSink<'_>) -> bool {
         if let (Operator::Call { function_index }, Some((from, to))) = (operator, self.other.call)
             && *function_index == from
@@ -259,7 +260,7 @@ impl Emit<'_> {
         self.note_single(code, note);
     }
 
-    /// Keeps the result on the stack, and calls `note` if it is beyond the limits.
+    /// Keeps the result on the stack, and calls `note` if it exceeds the limits.
     fn note_double(&self, code: &mut InstructionSink<'_>, note: u32) {
         code.local_tee(self.double(2));
         code.i64_reinterpret_f64().i64_const(1).i64_shl();
@@ -285,7 +286,7 @@ impl Emit<'_> {
         code.call(note).end().local_get(self.single(2));
     }
 
-    /// Whether the result on the stack is beyond the limits.
+    /// Pushes whether the result on the stack exceeds the limits.
     fn beyond_single(&self, code: &mut InstructionSink<'_>, or_tiny: bool) {
         code.i32_reinterpret_f32().i32_const(1).i32_shl();
         if or_tiny {

@@ -1,17 +1,17 @@
-//! Flags: what an operation on floats raises, by its operands and its result.
+//! Flags: computes the flags of a float operation from its operands and result.
 
 use wasm_encoder::{BlockType, Function, InstructionSink, ValType};
 
 use super::super::parsed::Changes;
 use super::super::patterns::at;
 
-/// The address of the word that stands for the status register.
+/// Address of the word that emulates the status register.
 pub(super) const STATUS: u64 = 27_608_152;
 
-/// In this word: the code wants to be told of underflow. numpy leaves this bit alone.
+/// Bit of this word: the code asks for underflow. numpy does not use this bit.
 pub(super) const WANTED: i32 = 1 << 16;
 
-/// Bits of that word, those of x86-64.
+/// Bits of that word, as on x86-64.
 #[derive(Clone, Copy)]
 pub(super) enum Flag {
     Invalid = 1,
@@ -30,8 +30,8 @@ pub(super) fn raise(code: &mut InstructionSink<'_>, flag: Flag) {
     set(code, flag as i32);
 }
 
-/// Functions `(operand, operand, result)` that raise flags, by their indices. An operation of one
-/// operand names it twice.
+/// Indices of functions `(operand, operand, result)` that raise flags. Unary operations pass their
+/// operand twice.
 pub(super) struct Notes {
     pub double: Kinds,
     pub single: Kinds,
@@ -96,7 +96,7 @@ impl Width {
         }
     }
 
-    /// Leaves a local as an `f64`, which holds every `f32`.
+    /// Pushes a local as an `f64`, which represents every `f32`.
     fn get(self, code: &mut InstructionSink<'_>, local: u32) {
         code.local_get(local);
         if self == Self::Single {
@@ -105,7 +105,7 @@ impl Width {
     }
 }
 
-/// Returns unless what is on the stack holds.
+/// Returns unless the condition on the stack holds.
 fn only_if(code: &mut InstructionSink<'_>) {
     code.i32_eqz().if_(BlockType::Empty).return_().end();
 }
@@ -156,8 +156,8 @@ fn note(width: Width, kind: Kind) -> Function {
     function
 }
 
-/// The rest of a function, where the result is less than every normal number: that is an underflow
-/// unless the result is exact.
+/// The end of a function for results smaller than every normal number: an underflow unless the
+/// result is exact.
 fn tiny(code: &mut InstructionSink<'_>, width: Width, kind: Kind) {
     let not_zero = |code: &mut InstructionSink<'_>, local| {
         width.get(code, local);
@@ -188,7 +188,7 @@ fn tiny(code: &mut InstructionSink<'_>, width: Width, kind: Kind) {
             code.f64_mul();
             width.get(code, A);
         }
-        // Carried out again where the numbers are normal.
+        // Repeats the operation with scaled, normal numbers.
         (Width::Double, Kind::Product) => {
             code.local_get(A).f64_abs().local_get(B).f64_abs().f64_lt();
             code.if_(BlockType::Result(ValType::F64));

@@ -1,6 +1,6 @@
-//! Functions: which ones have their operations looked at.
+//! Functions whose operations are checked.
 
-/// Where functions come from, and their names. All functions of a name are meant.
+/// Functions by their origin. An entry includes all functions of that name.
 pub(super) const FUNCTIONS: &[(&str, &str)] = &[
     (
         "loop of numpy for floats",
@@ -35,7 +35,7 @@ pub(super) const FUNCTIONS: &[(&str, &str)] = &[
     ),
 ];
 
-/// The same of what every tier of the code holds.
+/// Functions that all tiers contain.
 pub(super) const C_LIBRARY: &[(&str, &str)] = &[(
     "function of the C library",
     "
@@ -46,13 +46,13 @@ pub(super) const C_LIBRARY: &[(&str, &str)] = &[(
     ",
 )];
 
-/// Those of them that raise flags only where the result is an infinity or NaN, underflow aside.
+/// Functions that raise flags only if the result is an infinity or NaN, except underflow.
 pub(super) const FINITE: &str = "
     acos acosf asin asinf atanh atanhf cosh coshf sinh sinhf expm1 expm1f fmod fmodf hypot hypotf
     pow powf
 ";
 
-/// The types of numpy's scalars, and the operations that one C function carries out.
+/// Types of numpy's scalars, with the operations that have one C function each.
 pub(super) const SCALARS: &[(&str, &str)] = &[
     (
         "half float double cfloat cdouble",
@@ -61,15 +61,15 @@ pub(super) const SCALARS: &[(&str, &str)] = &[
     ("byte ubyte short ushort int uint long ulong longlong ulonglong", "true_divide power"),
 ];
 
-/// The filters of `scipy.ndimage`, which compute with floats and convert what comes of it.
+/// The filters of `scipy.ndimage`, which compute with floats and convert the results.
 pub(super) const FILTERS: &str = "NI_Correlate NI_GenericFilter NI_RankFilter NI_MinOrMaxFilter \
                                   NI_GeometricTransform NI_ZoomShift NI_LineBufferToArray";
 
-/// The types of integers whose reciprocals are computed with floats.
+/// Integer types whose reciprocals are computed as floats.
 pub(super) const RECIPROCALS: &str =
     "byte ubyte short ushort int uint long ulong longlong ulonglong";
 
-/// How the names of numpy's conversions begin.
+/// Start of the names of numpy's conversions.
 pub(super) const CONVERSIONS: &[&str] = &[CONTIGUOUS, "_contig_cast", STRIDED, "_cast"];
 pub(super) const CONTIGUOUS: &str = "_aligned_contig_cast";
 pub(super) const STRIDED: &str = "_aligned_cast";

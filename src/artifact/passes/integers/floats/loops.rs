@@ -1,10 +1,10 @@
 //! Loops: the fastest loops of numpy, with flags.
 //!
-//! Where the operands follow one another or are one number, vectors of them are computed and looked at
-//! here ([`vectors`]). Other loops run as they were, a block at a time: a block with an infinity or NaN
-//! among its results runs again, with flags. Looking at the results of a block while they are in the
-//! processor's cache costs less than a comparison after each operation. Where a loop overwrites its
-//! operands it cannot run again, so it runs with flags at once.
+//! If the operands are contiguous or single numbers, vectors of them are computed and checked here
+//! ([`vectors`]). Other loops run unchanged, one block at a time: a block with an infinity or NaN
+//! among its results runs again, with flags. Checking the results of a block while they are in the
+//! processor's cache costs less than a comparison after each operation. A loop that overwrites its
+//! operands cannot run again, so it runs with flags at once.
 
 use wasm_encoder::{BlockType, Function, InstructionSink, ValType};
 
@@ -19,10 +19,10 @@ use super::vectors::{Operation, Width, vectors};
 /// Loops of the same operations on floats of either width.
 struct Loops {
     width: Width,
-    /// Sums of many numbers, which the first of `of_two` calls.
+    /// The sum of many numbers, which the first entry of `of_two` calls.
     sum: &'static str,
     real: [(&'static str, Operation); 5],
-    /// Loops of two operands, whose operations raise flags already.
+    /// Loops with two operands whose operations already raise flags.
     complex: [&'static str; 3],
 }
 
@@ -108,7 +108,7 @@ pub(super) fn apply(
 
 struct Around {
     width: Width,
-    /// Bytes of an element.
+    /// Size of an element, in bytes.
     size: i32,
     real: Option<Real>,
     copies: Copies,
@@ -128,14 +128,14 @@ impl Around {
     }
 }
 
-/// How many elements a block has.
+/// Number of elements per block.
 const BLOCK: i32 = 1024;
-/// Arrays below this length, and rests of blocks, are not worth a block.
+/// Minimum length of an array, and of the rest of a block, that is worth a block.
 const SHORT: i32 = 16;
 
 /// The global that holds the stack pointer.
 const STACK: u32 = 0;
-/// In the frame: the length of a block, and the addresses of its arrays.
+/// Frame on the stack: the length of a block, and the addresses of its arrays.
 const FRAME_SIZE: i32 = 16;
 const FRAME_ARRAYS: i32 = 4;
 
@@ -161,7 +161,7 @@ fn around(around: &Around) -> Function {
     let mut function = Function::new([(6, ValType::I32), (2, ValType::V128), (1, float)]);
     let mut code = function.instructions();
     code.block(BlockType::Empty);
-    // Underflow does not show in this way.
+    // This check does not detect underflow.
     code.i32_const(0).i32_load(at(STATUS)).i32_const(WANTED).i32_and().br_if(0);
     code.local_get(COUNT).i32_load(at(0)).local_set(LEFT);
     // A quotient may be finite after an infinity.
@@ -189,8 +189,8 @@ fn pass(code: &mut InstructionSink<'_>) {
     }
 }
 
-/// Where the first operand is the result, and one number, carries out the loop, and leaves the block
-/// if the number is not finite, with the number as it was.
+/// If the first operand is the result and a single number, performs the loop. Leaves the block if
+/// the result is not finite, with the number restored.
 fn reduction(code: &mut InstructionSink<'_>, around: &Around, real: &Real) {
     let load = |code: &mut InstructionSink<'_>| {
         code.local_get(ARRAYS).i32_load(at(0));
@@ -230,8 +230,8 @@ fn reduction(code: &mut InstructionSink<'_>, around: &Around, real: &Real) {
     code.br(1).end();
 }
 
-/// Leaves the block unless results follow one another, and overlap no operand. A first operand that is
-/// the result before, as in cumulative sums, is there when the block runs again.
+/// Leaves the block unless results are contiguous and overlap no operand. If the first operand is
+/// the previous result, as in cumulative sums, it still exists when the block runs again.
 fn apart(code: &mut InstructionSink<'_>, around: &Around) {
     let size = around.size;
     let result = 4 * around.operands();
@@ -244,7 +244,7 @@ fn apart(code: &mut InstructionSink<'_>, around: &Around) {
             code.local_get(RESULTS).i32_eq();
             code.local_get(STRIDES).i32_load(at(0)).i32_const(size).i32_eq().i32_and().br_if(0);
         }
-        // From NEXT to END, or the other way round where the stride is negative.
+        // From NEXT to END, or reversed for a negative stride.
         code.local_get(ARRAYS).i32_load(at(operand)).local_tee(NEXT);
         code.local_get(STRIDES).i32_load(at(operand));
         code.local_get(LEFT).i32_const(1).i32_sub().i32_mul().i32_add().local_set(END);
@@ -279,7 +279,7 @@ fn blocks(code: &mut InstructionSink<'_>, around: &Around) {
     code.local_get(FRAME).local_get(LENGTH).i32_store(at(0));
     call_on_block(code, around.copies.was);
 
-    // Infinities and NaNs less themselves are not zero.
+    // Infinities and NaNs minus themselves are not zero.
     let look = |code: &mut InstructionSink<'_>| {
         code.v128_load(aligned(0, 0)).local_tee(OTHERS).local_get(OTHERS);
         match around.width {

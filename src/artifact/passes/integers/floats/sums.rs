@@ -1,11 +1,11 @@
-//! Sums: whether many numbers can be added up without a flag, though the sum is an infinity or NaN.
+//! Sums: whether a sum that is an infinity or NaN raises a flag.
 
 use wasm_encoder::{BlockType, Function, ValType};
 
 use super::super::patterns::aligned;
 use super::vectors::Width;
 
-/// Parameters: where the numbers are, how many, and what they are added to.
+/// Parameters: address of the numbers, their count, and the initial value.
 const NEXT: u32 = 0;
 const COUNT: u32 = 1;
 const FIRST: u32 = 2;
@@ -16,14 +16,15 @@ const SUM: u32 = 5;
 const INFINITIES: u32 = 6;
 const NEGATIVE: u32 = 7;
 
-/// Numbers below this count are not worth it.
+/// Minimum count of numbers for which this is worthwhile.
 const LEAST: i32 = 16;
 
-/// `(numbers, count, f64) -> i32`: 1 if the numbers, which follow one another, and the other one raise
-/// no flag in whichever order they are added.
+/// `(numbers, count, f64) -> i32`: 1 if adding the contiguous numbers and the initial value in any
+/// order raises no flag.
 ///
-/// A NaN raises none, and infinities of the same sign do not. What is finite does not if the sum of it
-/// without signs is far from the greatest number, so that rounding does not matter.
+/// NaNs raise no flag, and neither do infinities of the same sign. Finite numbers raise no flag if
+/// the sum of their absolute values is far below the largest number, so that rounding does not
+/// matter.
 pub(super) fn are_quiet(width: Width) -> Function {
     let mut function = Function::new([(1, ValType::I32), (4, ValType::V128)]);
     let mut code = function.instructions();
@@ -37,7 +38,7 @@ pub(super) fn are_quiet(width: Width) -> Function {
     code.local_get(NEXT).local_get(COUNT).i32_const(width as i32).i32_mul().i32_add();
     code.i32_const(16).i32_sub().local_set(END);
     code.loop_(BlockType::Empty);
-    // The last vector may overlap the one before: its numbers count twice.
+    // The last vector may overlap the previous one: its numbers count twice.
     code.local_get(NEXT).local_get(END).local_get(NEXT).local_get(END).i32_lt_u().select();
     code.v128_load(aligned(0, 0)).local_tee(NUMBERS);
     width.abs(&mut code);
@@ -62,7 +63,7 @@ pub(super) fn are_quiet(width: Width) -> Function {
 
     code.local_get(INFINITIES).v128_any_true().local_get(NEGATIVE).v128_any_true().i32_and();
     code.i32_eqz();
-    // What it is added to, unless that is a NaN.
+    // The initial value, unless it is a NaN.
     code.local_get(FIRST).f64_abs().f64_const(0.0.into());
     code.local_get(FIRST).local_get(FIRST).f64_eq().select();
     match width {

@@ -1,7 +1,7 @@
-//! Vectors: a loop whose operands follow one another, or are one number, with flags.
+//! Vectors: a loop with flags whose operands are contiguous or single numbers.
 //!
-//! Four vectors are computed at once. If no result is an infinity or NaN, as is usual, no flag is
-//! raised. Otherwise flags are computed from operands and results, in vectors as well: so arrays with
+//! Four vectors are computed at a time. Usually no result is an infinity or NaN, so no flag is
+//! raised. Otherwise flags are computed from operands and results, also in vectors: so arrays with
 //! many NaNs are not much slower than others.
 
 use wasm_encoder::{BlockType, Function, InstructionSink, ValType};
@@ -31,7 +31,7 @@ impl Operation {
 }
 
 impl Width {
-    /// Leaves the operation's result of two vectors.
+    /// Pushes the result of the operation on two vectors.
     fn compute(self, code: &mut InstructionSink<'_>, operation: Operation) {
         match (self, operation) {
             (Self::Single, Operation::Sum) => code.f32x4_add(),
@@ -73,7 +73,7 @@ impl Width {
         };
     }
 
-    /// Leaves a vector of one number.
+    /// Pushes a vector of one number.
     pub(super) fn splat(self, code: &mut InstructionSink<'_>, number: f64) {
         match self {
             Self::Single => code.f32_const((number as f32).into()).f32x4_splat(),
@@ -82,14 +82,14 @@ impl Width {
     }
 }
 
-/// Bytes that are computed at once, in [`AT_ONCE`] vectors.
+/// Bytes computed at a time, in [`AT_ONCE`] vectors.
 pub(super) const CHUNK: i32 = 64;
 const AT_ONCE: u32 = 4;
 
 /// The global that holds the stack pointer.
 const STACK: u32 = 0;
-/// In the frame: how many elements are left, the addresses of their arrays, and vectors of operands that
-/// are one number.
+/// Frame on the stack: number of remaining elements, addresses of their arrays, and vectors of
+/// operands that are single numbers.
 const FRAME_SIZE: i32 = 16 + 2 * CHUNK;
 const FRAME_ARRAYS: i32 = 4;
 const FRAME_NUMBERS: i32 = 16;
@@ -105,10 +105,10 @@ const FRAME: u32 = 5;
 const RESULTS: u32 = 6;
 const NEXT: u32 = 7;
 const END: u32 = 8;
-/// And the one after: of each operand where it is, and how far it goes each time.
+/// Address and step of each operand; each uses this local and the next.
 const PLACE: u32 = 9;
 const STEP: u32 = 11;
-/// Vectors of them, and of results.
+/// Vectors of operands, and of results.
 const OPERAND: [u32; 2] = [13, 17];
 const RESULT: u32 = 21;
 const INFINITY: u32 = 25;
@@ -116,8 +116,8 @@ const INVALID: u32 = 26;
 const OVERFLOW: u32 = 27;
 const DIVIDE: u32 = 28;
 
-/// `(arrays, count, strides, data) -> i32`: 1 if the loop was carried out, 0 if it is not one of these,
-/// and nothing was done. `flagged` is the loop for what does not fill vectors.
+/// `(arrays, count, strides, data) -> i32`: 1 if the loop was performed, 0 if it is not supported
+/// and nothing was done. `flagged` is the loop for elements that do not fill vectors.
 pub(super) fn vectors(width: Width, operation: Operation, flagged: u32) -> Function {
     let mut function = Function::new([(9, ValType::I32), (16, ValType::V128)]);
     let mut code = function.instructions();
@@ -162,8 +162,8 @@ pub(super) fn vectors(width: Width, operation: Operation, flagged: u32) -> Funct
     function
 }
 
-/// Leaves the outer block unless the operand is one number, or numbers that follow one another; neither
-/// may overlap the results, unless each number is where its result comes to be.
+/// Leaves the outer block unless the operand is a single number or contiguous, and does not overlap
+/// the results, except for exactly equal places.
 fn look_at_place(code: &mut InstructionSink<'_>, width: Width, operand: u32) {
     let (array, size) = (u64::from(operand) * 4, width as i32);
     let (place, step) = (PLACE + operand, STEP + operand);
@@ -174,14 +174,14 @@ fn look_at_place(code: &mut InstructionSink<'_>, width: Width, operand: u32) {
     code.local_get(place).local_get(RESULTS).i32_eq().br_if(1);
     code.else_();
     code.local_get(STRIDES).i32_load(at(array)).br_if(2).end();
-    // Where it ends.
+    // End of the operand.
     code.local_get(place).local_get(BYTES).i32_const(size).local_get(step).select().i32_add();
     code.local_get(RESULTS).i32_le_u().br_if(0);
     code.local_get(RESULTS).local_get(BYTES).i32_add().local_get(place).i32_gt_u().br_if(1);
     code.end();
 }
 
-/// Puts vectors of an operand that is one number into the frame.
+/// Stores vectors of a single-number operand in the frame.
 fn repeat_number(code: &mut InstructionSink<'_>, width: Width, operand: u32) {
     let (place, step) = (PLACE + operand, STEP + operand);
     code.local_get(step).i32_eqz().if_(BlockType::Empty);
@@ -203,7 +203,7 @@ fn place_of(vector: u32) -> wasm_encoder::MemArg {
     aligned(u64::from(16 * vector), 0)
 }
 
-/// Computes and stores a chunk, and what it raises.
+/// Computes and stores a chunk, and records its flags.
 fn compute(code: &mut InstructionSink<'_>, width: Width, operation: Operation) {
     let operands = operation.operands() as u32;
     let operand = |which: usize, vector| OPERAND[which.min(operands as usize - 1)] + vector;
@@ -220,7 +220,7 @@ fn compute(code: &mut InstructionSink<'_>, width: Width, operation: Operation) {
         code.local_get(NEXT).local_get(RESULT + vector).v128_store(place_of(vector));
     }
     for vector in 0..AT_ONCE {
-        // Infinities and NaNs less themselves are not zero.
+        // Infinities and NaNs minus themselves are not zero.
         code.local_get(RESULT + vector).local_get(RESULT + vector);
         width.compute(code, Operation::Difference);
         if vector > 0 {
@@ -235,8 +235,8 @@ fn compute(code: &mut InstructionSink<'_>, width: Width, operation: Operation) {
     code.end();
 }
 
-/// Remembers what a vector raises: a NaN is invalid if no operand is one, and an infinity is a division
-/// by zero or an overflow if the operands are finite.
+/// Records the flags of a vector: a NaN is invalid if no operand is a NaN, and an infinity is a
+/// division by zero or an overflow if the operands are finite.
 fn look(
     code: &mut InstructionSink<'_>,
     width: Width,
@@ -276,7 +276,7 @@ fn look(
     code.local_get(OVERFLOW).v128_or().local_set(OVERFLOW);
 }
 
-/// Carries out the loop for the elements that do not fill a chunk.
+/// Performs the loop for the elements that do not fill a chunk.
 fn rest(code: &mut InstructionSink<'_>, width: Width, operands: u32, flagged: u32) {
     code.local_get(BYTES).i32_const(CHUNK - 1).i32_and().local_tee(BYTES);
     code.if_(BlockType::Empty);

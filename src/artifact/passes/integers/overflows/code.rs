@@ -1,17 +1,17 @@
-//! Code: what the changed loops have in common.
+//! Code shared by the changed loops.
 
 use wasm_encoder::{BlockType, Function, InstructionSink, ValType};
 
 use super::super::patterns::{aligned, at};
 
-/// Whether integers of 32 bits have a sign.
+/// Whether 32-bit integers are signed.
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub(super) enum Sign {
     Signed,
     Unsigned,
 }
 
-/// The function that tells of an operation.
+/// The function that reports an overflow.
 #[derive(Clone, Copy)]
 pub(super) struct Teller(pub u32);
 
@@ -24,7 +24,7 @@ impl Teller {
 }
 
 impl Sign {
-    /// Leaves the integer at the address on the stack, in 64 bits.
+    /// Pushes the integer at the address on the stack, in 64 bits.
     pub(super) fn load(self, code: &mut InstructionSink<'_>) {
         match self {
             Self::Signed => code.i64_load32_s(aligned(0, 0)),
@@ -32,7 +32,7 @@ impl Sign {
         };
     }
 
-    /// Leaves whether `local` does not fit in 32 bits.
+    /// Pushes whether `local` exceeds 32 bits.
     pub(super) fn does_not_fit(self, code: &mut InstructionSink<'_>, local: u32) {
         code.local_get(local);
         match self {
@@ -46,12 +46,13 @@ impl Sign {
     }
 }
 
-/// A function that goes over arrays, as far as its locals go.
+/// The locals of a function that iterates over arrays.
 #[derive(Clone, Copy)]
 pub(super) struct Frame {
-    /// The parameter with the addresses of arrays; the number of elements and the steps follow it.
+    /// The parameter with the addresses of arrays; the number of elements and the strides follow
+    /// it.
     pub arrays: u32,
-    /// The first local that is no parameter.
+    /// First local after the parameters.
     pub locals: u32,
 }
 
@@ -73,12 +74,12 @@ impl Frame {
         self.locals + 1
     }
 
-    /// Six locals of 32 bits.
+    /// One of six 32-bit locals.
     pub(super) fn place(self, which: u32) -> u32 {
         self.locals + 2 + which
     }
 
-    /// Four locals of 64 bits.
+    /// One of four 64-bit locals.
     pub(super) fn number(self, which: u32) -> u32 {
         self.locals + 8 + which
     }
@@ -87,18 +88,18 @@ impl Frame {
         self.locals + 12
     }
 
-    /// Remembers whether `local` does not fit.
+    /// Records whether `local` does not fit.
     pub(super) fn note(self, code: &mut InstructionSink<'_>, sign: Sign, local: u32) {
         sign.does_not_fit(code, local);
         self.remember(code);
     }
 
-    /// Remembers what is on the stack.
+    /// Records the flag on the stack.
     pub(super) fn remember(self, code: &mut InstructionSink<'_>) {
         code.local_get(self.bad()).i32_or().local_set(self.bad());
     }
 
-    /// Has the places of the arrays in `slots` go from element to element.
+    /// Advances the places of the arrays in `slots` from element to element.
     pub(super) fn walk(
         self,
         code: &mut InstructionSink<'_>,
@@ -118,7 +119,7 @@ impl Frame {
         });
     }
 
-    /// Does something as often as `left` says.
+    /// Repeats code as often as `left` says.
     pub(super) fn count_down(
         self,
         code: &mut InstructionSink<'_>,

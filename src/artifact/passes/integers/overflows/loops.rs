@@ -1,4 +1,4 @@
-//! Loops: the bodies of the changed functions.
+//! Loops: bodies of the changed functions.
 
 use wasm_encoder::{BlockType, Function, InstructionSink};
 
@@ -21,7 +21,7 @@ pub(super) enum Unary {
 }
 
 impl Binary {
-    /// Leaves the result of the two numbers.
+    /// Pushes the result of the operation on two numbers.
     fn compute(self, code: &mut InstructionSink<'_>, frame: Frame) {
         let (a, b) = (frame.number(0), frame.number(1));
         code.local_get(a).local_get(b);
@@ -29,7 +29,7 @@ impl Binary {
             Self::Add => code.i64_add(),
             Self::Subtract => code.i64_sub(),
             Self::Multiply => code.i64_mul(),
-            // By 32 or more, nothing is left of a number.
+            // A shift by 32 or more gives zero.
             Self::Shift => {
                 code.i64_const(32).local_get(b).i64_const(32).i64_lt_u().select().i64_shl()
             }
@@ -37,7 +37,7 @@ impl Binary {
     }
 }
 
-/// `(arrays, count, steps, data)`: a loop of two operands, which may be a reduction.
+/// `(arrays, count, steps, data)`: a loop with two operands, possibly a reduction.
 pub(super) fn binary(teller: Teller, operation: Binary, sign: Sign) -> Function {
     let (frame, mut function) = Frame::new(0, 4);
     let code = &mut function.instructions();
@@ -57,7 +57,7 @@ pub(super) fn binary(teller: Teller, operation: Binary, sign: Sign) -> Function 
     function
 }
 
-/// `(context, arrays, count, steps, data) -> i32`: that of `ufunc.at`.
+/// `(context, arrays, count, steps, data) -> i32`: the loop of `ufunc.at`.
 pub(super) fn indexed(teller: Teller, operation: Binary, sign: Sign) -> Function {
     let (frame, mut function) = Frame::new(1, 5);
     let code = &mut function.instructions();
@@ -83,7 +83,7 @@ pub(super) fn indexed(teller: Teller, operation: Binary, sign: Sign) -> Function
     function
 }
 
-/// `(arrays, count, steps, data)`: a loop of one operand.
+/// `(arrays, count, steps, data)`: a loop with one operand.
 pub(super) fn unary(teller: Teller, operation: Unary, sign: Sign) -> Function {
     let (frame, mut function) = Frame::new(0, 4);
     let code = &mut function.instructions();
@@ -131,7 +131,7 @@ pub(super) fn dot(teller: Teller, sign: Sign) -> Function {
     function
 }
 
-/// `(arrays, sizes, steps, data)`, by the function for vectors.
+/// `(arrays, sizes, steps, data)`, based on the function for vectors.
 pub(super) fn matmul(dot: u32) -> Function {
     const SIZES: u32 = 1;
     const STEPS: u32 = 2;
@@ -146,7 +146,7 @@ pub(super) fn matmul(dot: u32) -> Function {
     let (outer, rows, columns) = (frame.left(), frame.place(0), frame.bad());
     let (row, column, result, cell) =
         (frame.place(1), frame.place(2), frame.place(3), frame.place(4));
-    // The addresses of the matrices are in the array of them, which is put back.
+    // The addresses of the matrices are in the array, which is restored afterwards.
     size(code, 0);
     code.local_set(outer);
     let base = frame.place(5);
@@ -183,7 +183,7 @@ pub(super) fn matmul(dot: u32) -> Function {
     function
 }
 
-/// `(operands, arrays, steps, count)`: that of `einsum`.
+/// `(operands, arrays, steps, count)`: the loop of `einsum`.
 pub(super) fn sum_of_products(teller: Teller, sign: Sign) -> Function {
     const OPERANDS: u32 = 0;
     const ARRAYS: u32 = 1;
@@ -230,7 +230,7 @@ pub(super) fn power(teller: Teller, inner: u32, sign: Sign) -> Function {
         code.block(BlockType::Empty);
         code.local_get(frame.place(0));
         sign.load(code);
-        // -1, 0 and 1 fit, and everything else does not before its 32nd power.
+        // -1, 0 and 1 always fit; any other base overflows before its 32nd power.
         code.local_tee(base).i64_const(1).i64_add().i64_const(3).i64_lt_u().br_if(0);
         code.i64_const(1).local_set(result).local_get(frame.place(1)).i32_load(aligned(0, 0));
         code.local_tee(left).i32_const(32).i32_gt_s().if_(BlockType::Empty);
@@ -248,7 +248,7 @@ pub(super) fn power(teller: Teller, inner: u32, sign: Sign) -> Function {
     function
 }
 
-/// `(first, count, array) -> i32`: that of `arange`, which has made the first two.
+/// `(first, count, array) -> i32`: the loop of `arange`, which has set the first two elements.
 pub(super) fn fill(teller: Teller, inner: u32, sign: Sign) -> Function {
     let (frame, mut function) = Frame::new(0, 3);
     let code = &mut function.instructions();
@@ -266,7 +266,7 @@ pub(super) fn fill(teller: Teller, inner: u32, sign: Sign) -> Function {
     function
 }
 
-/// What is cast.
+/// Source type of a cast.
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub(super) enum Source {
     Byte,
@@ -279,7 +279,7 @@ pub(super) enum Source {
     Double,
 }
 
-/// What numpy calls what may not fit in 32 bits.
+/// numpy's names of types that may not fit into 32 bits.
 pub(super) const SOURCES: &[(&str, Source)] = &[
     ("byte", Source::Byte),
     ("short", Source::Short),
@@ -304,7 +304,7 @@ impl Source {
         }
     }
 
-    /// Leaves whether what is at the address on the stack does not fit.
+    /// Pushes whether the value at the address on the stack does not fit.
     fn does_not_fit(self, code: &mut InstructionSink<'_>, frame: Frame, sign: Sign) {
         let (number, float) = (frame.number(0), frame.float());
         let place = aligned(0, 0);
@@ -352,7 +352,7 @@ pub(super) fn cast(teller: Teller, inner: u32, source: Source, sign: Sign) -> Fu
     function
 }
 
-/// `(from, to, count, array, array)`: from 64 bits that follow one another.
+/// `(from, to, count, array, array)`: casts contiguous 64-bit values.
 pub(super) fn legacy_cast(teller: Teller, inner: u32, source: Source, sign: Sign) -> Function {
     let (frame, mut function) = Frame::new(0, 5);
     let code = &mut function.instructions();
@@ -369,7 +369,7 @@ pub(super) fn legacy_cast(teller: Teller, inner: u32, source: Source, sign: Sign
     function
 }
 
-/// `(name, errors) -> i32`: what numpy's scalars call where something went wrong.
+/// `(name, errors) -> i32`: the function that numpy's scalars call after an error.
 pub(super) fn give(teller: Teller, inner: u32) -> Function {
     const OVERFLOW: i32 = 2;
     let mut function = Function::new([]);

@@ -100,8 +100,8 @@ impl Sessions {
         }
     }
 
-    /// Opens what sessions are suspended to, for a process that will not be able to later. If it cannot be
-    /// created, sessions are suspended to the storage of files.
+    /// Opens the file for suspended sessions, for a process that cannot open files later. If the
+    /// file cannot be created, sessions are suspended to the storage of files.
     pub(crate) fn prepare(&self) {
         let _ = self.shared.suspended.has_spool();
     }

@@ -58,16 +58,16 @@ pub enum Error {
     #[error(transparent)]
     Workspace(#[from] WorkspaceError),
     /// The queue of the runtime is full.
-    #[error("{waiting} runs are waiting already, the most that this runtime queues")]
+    #[error("{waiting} runs are waiting already, the limit of this runtime")]
     Busy {
         /// Number of waiting runs.
         waiting: usize,
     },
     /// The runtime was built before this process was forked.
-    #[error("the runtime was built in another process, from which this one was forked")]
+    #[error("the runtime was built in another process, before this one was forked")]
     Forked,
     /// A blocking method was called inside an asynchronous runtime.
-    #[error("a blocking call inside an asynchronous runtime")]
+    #[error("a blocking method was called inside an asynchronous runtime")]
     NotBlocking,
     /// The operating system gave no thread, timer or random numbers.
     #[error("cannot {action}")]

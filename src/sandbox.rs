@@ -63,13 +63,13 @@ pub enum InstanceError {
         source: Cause,
     },
     /// A file that the interpreter had open cannot be reopened.
-    #[error("cannot open {path} again, which the interpreter had open")]
+    #[error("cannot reopen {path}, which the interpreter had open")]
     Reopen {
         /// Path of the file in the sandbox.
         path: String,
     },
     /// The task of the sandbox cannot be encoded.
-    #[error("cannot write down what a sandbox is to do")]
+    #[error("cannot encode the task of a sandbox")]
     Order(#[source] Cause),
     /// No native code is available for the sandbox.
     #[error(transparent)]
@@ -105,7 +105,9 @@ impl Hint for InstanceError {
                     .lacks_descriptors()
                     .unwrap_or_else(|| "mounted directories must exist and be readable".into()),
             ),
-            Self::Reopen { .. } => Some("mount what was mounted when it was opened".into()),
+            Self::Reopen { .. } => {
+                Some("mount the directories that were mounted when it was opened".into())
+            }
             Self::Code(e) => e.hint(),
             Self::Memory(e) => e.hint(),
             Self::Start(_) | Self::Order(_) => None,

@@ -136,7 +136,7 @@ pub struct Entry {
 #[non_exhaustive]
 pub enum StoreError {
     /// The key is invalid.
-    #[error("{key:?} is no key of a store: {reason}")]
+    #[error("{key:?} is not a valid store key: {reason}")]
     Key {
         /// The invalid key.
         key: String,
@@ -191,7 +191,7 @@ impl Coded for StoreError {
 impl Hint for StoreError {
     fn hint(&self) -> Option<String> {
         match self {
-            Self::Failed { .. } => Some("see that the store can be reached and written".into()),
+            Self::Failed { .. } => Some("check that the store is reachable and writable".into()),
             Self::Key { .. } | Self::TooLarge { .. } => None,
         }
     }

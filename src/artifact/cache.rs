@@ -37,7 +37,7 @@ pub enum CacheError {
         source: io::Error,
     },
     /// A file was truncated, altered or replaced.
-    #[error("{path} is not the file that was written there: {reason}", path = path.display())]
+    #[error("{path} was changed after it was written: {reason}", path = path.display())]
     Tampered {
         /// The file.
         path: PathBuf,
@@ -83,7 +83,7 @@ impl Hint for CacheError {
         match self {
             Self::NoHome => Some("set BELLJAR_CACHE to a directory that can be written".into()),
             Self::NotDirectory { .. } => {
-                Some("name a directory for the cache with --cache or BELLJAR_CACHE".into())
+                Some("set a cache directory with --cache or BELLJAR_CACHE".into())
             }
             Self::Io { source, .. } => match source.kind() {
                 io::ErrorKind::StorageFull | io::ErrorKind::QuotaExceeded => Some(
@@ -95,7 +95,7 @@ impl Hint for CacheError {
                 }
                 _ => None,
             },
-            Self::Tampered { .. } => Some("`belljar setup` makes it again".into()),
+            Self::Tampered { .. } => Some("`belljar setup` rebuilds it".into()),
         }
     }
 }

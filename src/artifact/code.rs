@@ -76,7 +76,7 @@ impl Hint for CodeError {
     fn hint(&self) -> Option<String> {
         match self {
             Self::Cache(e) => e.hint(),
-            _ => Some("`belljar doctor` shows what is wrong and how to mend it".into()),
+            _ => Some("`belljar doctor` shows the problem and how to fix it".into()),
         }
     }
 }

@@ -66,7 +66,7 @@ pub enum ImageError {
         source: io::Error,
     },
     /// A custom image has the name of a built-in image, or a built-in image was to be removed.
-    #[error("{name} is a built-in image and its name is taken")]
+    #[error("{name} is the name of a built-in image")]
     BuiltIn {
         /// The name.
         name: String,

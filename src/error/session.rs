@@ -19,13 +19,13 @@ pub enum SessionError {
         id: String,
     },
     /// The chosen id is invalid.
-    #[error("{id:?} is not an id: it has to be 1 to 64 letters, digits, - and _")]
+    #[error("{id:?} is not a valid id: it must be 1 to 64 letters, digits, - and _")]
     Id {
         /// The invalid id.
         id: String,
     },
     /// Another session has the chosen id.
-    #[error("there is a session {id} already")]
+    #[error("session {id} already exists")]
     IdTaken {
         /// The chosen id.
         id: String,
@@ -37,7 +37,7 @@ pub enum SessionError {
         name: String,
     },
     /// The labels exceed the limits of a session.
-    #[error("{labels} labels of {bytes} bytes together are more than a session can have")]
+    #[error("{labels} labels of {bytes} bytes together exceed the limit of a session")]
     Labels {
         /// Number of labels.
         labels: usize,
@@ -45,7 +45,7 @@ pub enum SessionError {
         bytes: usize,
     },
     /// The runtime has reached its limit on sessions.
-    #[error("there are {max} sessions already, the most that this runtime holds")]
+    #[error("there are {max} sessions already, the limit of this runtime")]
     TooMany {
         /// The limit.
         max: usize,
@@ -145,7 +145,7 @@ pub enum SessionError {
     },
     /// The state after the last run could not be saved because memory or disk space was exhausted.
     /// The session is in its state before that run.
-    #[error("the state after run {execution} of session {id} could not be kept: {why}")]
+    #[error("the state after run {execution} of session {id} could not be saved: {why}")]
     NotKept {
         /// The session.
         id: String,
@@ -155,7 +155,7 @@ pub enum SessionError {
         why: String,
     },
     /// A run of the session waits for answers, so no other run can start.
-    #[error("a run of session {id} waits for the answers of tools")]
+    #[error("a run of session {id} waits for tool answers")]
     Waiting {
         /// The session.
         id: String,
@@ -176,7 +176,7 @@ pub enum SessionError {
     },
     /// An answer is too large, or is not a valid typed value for a tool with typed values. The run
     /// still waits.
-    #[error("the answer to call {call} of session {id} is not taken: {why}")]
+    #[error("the answer to call {call} of session {id} is invalid: {why}")]
     BadAnswer {
         /// The session.
         id: String,
@@ -194,7 +194,7 @@ pub enum SessionError {
         node: String,
     },
     /// Another node took the session, or it was removed, while this node held it.
-    #[error("node {node} has lost session {id}, and with it what was done there last")]
+    #[error("node {node} has lost session {id} and its latest changes")]
     Taken {
         /// The session.
         id: String,
@@ -202,7 +202,7 @@ pub enum SessionError {
         node: String,
     },
     /// A handle cannot change a stored session: it is read-only, or its claim was released.
-    #[error("session {id} cannot be changed with this handle: no claim stands behind it")]
+    #[error("session {id} cannot be changed with this handle: it has no claim")]
     NotHeld {
         /// The session.
         id: String,
@@ -216,7 +216,7 @@ pub enum SessionError {
         why: String,
     },
     /// The store has the record of the session, but not its state.
-    #[error("the store has no state of session {id} any more")]
+    #[error("the store no longer has the state of session {id}")]
     StateGone {
         /// The session.
         id: String,
@@ -234,7 +234,7 @@ pub enum SessionError {
         problem: PathProblem,
     },
     /// The content to write to a file of the session cannot be read.
-    #[error("cannot read what is to be written to {path:?}")]
+    #[error("cannot read the content to write to {path:?}")]
     Source {
         /// Path of the file.
         path: String,

@@ -140,12 +140,12 @@ impl Hint for BakeError {
         match self {
             Self::RecipeCode { part, .. } => Some(format!("mend the recipe's {part}")),
             Self::OpenFiles { .. } => Some("close every file that the recipe's code opens".into()),
-            Self::Package { .. } => {
-                Some("only pure Python packages can be added; what is compiled is built in".into())
-            }
+            Self::Package { .. } => Some(
+                "only pure Python packages can be added; compiled packages are built in".into(),
+            ),
             Self::Download { .. } => Some(
                 "check the names, the versions and the network; only pure Python packages can be \
-                 added, what is compiled is built in"
+                 added, compiled packages are built in"
                     .into(),
             ),
             Self::Image(e) => e.hint(),

@@ -22,7 +22,7 @@ pub enum BundleError {
         source: io::Error,
     },
     /// The directory is not a bundle, or an incomplete one.
-    #[error("{path} is not a whole bundle: {reason}", path = path.display())]
+    #[error("{path} is not a complete bundle: {reason}", path = path.display())]
     Damaged {
         /// The bundle.
         path: PathBuf,
@@ -30,7 +30,7 @@ pub enum BundleError {
         reason: String,
     },
     /// The bundle is compressed and must be unpacked first.
-    #[error("{path} is a file, and a bundle is run from a directory", path = path.display())]
+    #[error("{path} is a file, but a bundle must be a directory", path = path.display())]
     Packed {
         /// The file.
         path: PathBuf,
@@ -66,7 +66,7 @@ pub enum BundleError {
         source: Cause,
     },
     /// No bundle was given, and this build of belljar has no compiler.
-    #[error("this build of belljar has no compiler, and no bundle was named to run from")]
+    #[error("this build of belljar has no compiler, and no bundle was given")]
     NoCompiler,
     /// This program cannot compile for the requested processor or system.
     #[error("cannot make a bundle for {target}: {reason}")]
@@ -77,7 +77,7 @@ pub enum BundleError {
         reason: String,
     },
     /// A runtime that runs from a bundle cannot make or change bundles.
-    #[error("cannot {action}: this runtime runs from the bundle {path}, which is only read",
+    #[error("cannot {action}: this runtime runs from the bundle {path}, which is read-only",
             path = path.display())]
     Fixed {
         /// The attempted action.

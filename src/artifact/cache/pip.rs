@@ -18,7 +18,7 @@ use crate::util::hint::Hint;
 #[non_exhaustive]
 pub enum PipError {
     /// This machine has neither pip nor uv.
-    #[error("no Python package client: neither `python3 -m pip` nor `uv` runs here")]
+    #[error("neither `python3 -m pip` nor `uv` is available")]
     NoClient,
     /// The client ran and failed.
     #[error("{client} failed: {message}")]

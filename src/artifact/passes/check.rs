@@ -33,10 +33,10 @@ pub enum CheckError {
     #[error("the metered module is not valid")]
     Invalid(#[from] BinaryReaderError),
     /// The module as a whole is rejected.
-    #[error("the metered module cannot be shown to stop: {0}")]
+    #[error("the metered module cannot be proved to stop: {0}")]
     Module(&'static str),
     /// A function is rejected.
-    #[error("the metered module cannot be shown to stop: function {function} {why}")]
+    #[error("the metered module cannot be proved to stop: function {function} {why}")]
     Function {
         /// Index of the function.
         function: u32,

@@ -51,10 +51,10 @@ pub enum IntegersError {
     #[error("the Python module cannot be parsed")]
     Parse(#[from] BinaryReaderError),
     /// A function is missing, or its name is not unique.
-    #[error("the Python module has no function {0}, or has several")]
+    #[error("the Python module has no function {0}, or more than one")]
     Function(&'static str),
     /// A function differs from the expected code.
-    #[error("the function {function} of the Python module is another one: {what}")]
+    #[error("the function {function} of the Python module differs: {what}")]
     Other {
         /// The function.
         function: &'static str,

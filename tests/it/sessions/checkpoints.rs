@@ -258,7 +258,7 @@ fn a_session_is_restored_from_a_reader_under_its_old_id() {
         session.checkpoint_to(file.reopen().unwrap()).await.unwrap();
         let again = || RestoreOptions::reader(file.reopen().unwrap()).id(&old);
         let (error, _) = super::told(runtime().restore(again()).await);
-        assert_eq!(error, format!("there is a session {old} already"));
+        assert_eq!(error, format!("session {old} already exists"));
         session.close();
         let restored = runtime().restore(again().client("Ada")).await.unwrap();
         assert_eq!(restored.id(), old);

@@ -133,7 +133,7 @@ fn there_are_no_more_than_the_bound() {
         let one = session_on(&runtime, core()).await;
         let _two = session_on(&runtime, core()).await;
         let (error, hint) = told(runtime.session(core()).await);
-        assert_eq!(error, "there are 2 sessions already, the most that this runtime holds");
+        assert_eq!(error, "there are 2 sessions already, the limit of this runtime");
         assert_eq!(hint.unwrap(), "close some, or raise RegistryLimits::max");
         assert!(one.fork().await.is_err());
         one.close();

@@ -49,7 +49,7 @@ async fn room_that_is_given_back_is_there_again() {
 
 #[tokio::test]
 async fn files_and_directories_are_bounded_in_number() {
-    let many = |n: usize| (0..n).map(|n| format!("write {n} x\n")).collect::<String>();
+    let many = |n: usize| (0..n).map(|n| format!("write {n} x\n")).collect::<Vec<_>>().concat();
     assert_eq!(within(100_000, 10, &many(10)).await.files.len(), 10);
     assert_eq!(within(100_000, 10, &format!("{}try write z x", many(10))).await.stdout, NOSPC);
     assert_eq!(within(100_000, 10, &format!("{}try mkdir z", many(10))).await.stdout, NOSPC);

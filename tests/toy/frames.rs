@@ -91,7 +91,7 @@ async fn a_long_result_is_cut() {
 #[tokio::test]
 async fn frames_are_bounded_in_number() {
     let run = |code: &str| {
-        let limits = RequestLimits::default().output(16 << 20).timeout(Duration::from_secs(60));
+        let limits = RequestLimits::default().output(16 << 20).timeout(Duration::from_mins(1));
         super::run(Request::new(code).limits(limits))
     };
     let outcome = run("repeat 99990 send w{\"message\":\"noise\"}\nprint end").await;

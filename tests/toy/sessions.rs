@@ -126,7 +126,7 @@ async fn a_run_that_is_dropped_is_as_if_it_had_not_been() {
     let begun = Arc::new(Begun::default());
     let request = Request::new(format!("{CHANGE}\nprint begun\nspin")).watch(begun.clone());
     tokio::select! {
-        _ = session.run(request.timeout(Duration::from_secs(60))) => unreachable!(),
+        _ = session.run(request.timeout(Duration::from_mins(1))) => unreachable!(),
         () = begun.wait() => {}
     }
     let outcome = session.run(Request::new(LOOK)).await.unwrap();

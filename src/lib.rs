@@ -1,7 +1,7 @@
 //! Runs untrusted Python in CPython compiled to WASI and returns one JSON document per run.
 //!
-//! Fuel and a deadline bound a run's time, a limiter its memory, a directory of its own is the
-//! only place it can write, and there is no network. A fresh sandbox, with numpy, pandas and
+//! Fuel and a deadline limit a run's time, and a limiter its memory. It can write only to its own
+//! files, which are kept in memory, and it has no network. A fresh sandbox, with numpy, pandas and
 //! matplotlib imported, starts in about a millisecond: its state is an image, mapped copy-on-write.
 //!
 //! ```no_run
@@ -29,7 +29,7 @@
     clippy::unwrap_used
 )]
 
-// The rooms. `tests/layering.rs` lists them from the bottom up.
+// The modules. `tests/layering.rs` lists them from the bottom up.
 mod api; // requests, policy, outcomes, events, tools, watchers
 mod artifact; // files in the cache: the wheel, compiled code, images, bundles
 pub mod cluster;

@@ -60,8 +60,10 @@ with zipfile.ZipFile('all.zip') as archive:
     assert sum(len(archive.read(name)) for name in archive.namelist()) == 1_000 * 17 * 64
 ";
 
+type Case = fn(&Bench);
+
 fn main() {
-    let cases: [(&str, fn(&Bench)); 6] = [
+    let cases: [(&str, Case); 6] = [
         ("ten", ten_files),
         ("sqlite", |bench| bench.code("sqlite: 10,000 inserts in 100 transactions", SQLITE, 15)),
         ("csv", |bench| bench.code("pandas: 200 MB of CSV written and read", CSV, 2)),
@@ -102,7 +104,7 @@ impl Bench {
     fn code(&self, name: &str, code: &str, count: u32) {
         self.measure(name, count, || {
             let limits = RequestLimits::default()
-                .timeout(Duration::from_secs(240))
+                .timeout(Duration::from_mins(4))
                 .memory(2 << 30)
                 .workspace(1 << 30)
                 .files(2_000);
@@ -186,7 +188,7 @@ fn forks(bench: &Bench) {
         for fork in &forks {
             bench.turn(fork, "open('own', 'w').write('x')");
         }
-        let each = (resident_kib() - before) / FORKS as i64;
+        let each = (resident_kib() - before) / i64::try_from(FORKS).unwrap();
         println!("{FORKS} forks of a session with {mib} MiB of files: {each} KiB each");
         forks.iter().for_each(Session::close);
         session.close();

@@ -356,7 +356,7 @@ impl RuntimeBuilder {
             compile_later(&engine);
         }
         Ok(Runtime {
-            sessions: Sessions::new(Arc::clone(&engine), temp_dir, self.sessions),
+            sessions: Sessions::new(Arc::clone(&engine), &temp_dir, self.sessions),
             engine,
             reactor: Arc::default(),
         })

@@ -3,7 +3,7 @@
 use std::cmp::Reverse;
 use std::collections::hash_map::Entry;
 use std::collections::{BTreeMap, BinaryHeap, HashMap, HashSet};
-use std::path::PathBuf;
+use std::path::Path;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 
@@ -88,11 +88,11 @@ impl All {
 }
 
 impl Sessions {
-    pub(crate) fn new(engine: Arc<Engine>, temp_dir: PathBuf, bounds: RegistryLimits) -> Self {
+    pub(crate) fn new(engine: Arc<Engine>, temp_dir: &Path, bounds: RegistryLimits) -> Self {
         Self {
             shared: Arc::new(Registry {
                 engine,
-                suspended: Storage::room(bounds.dir.as_deref().unwrap_or(&temp_dir)),
+                suspended: Storage::room(bounds.dir.as_deref().unwrap_or(temp_dir)),
                 bounds,
                 all: Mutex::default(),
                 afterwards: Arc::default(),

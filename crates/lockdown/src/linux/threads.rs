@@ -121,15 +121,19 @@ enum Unstopped {
 }
 
 /// Signals every thread until all but this one have stopped.
-fn stop(handler: &Handler, list: &mut List, asked: &mut Vec<(i32, u32)>) -> Result<(), Unstopped> {
+fn stop(
+    handler: &Handler,
+    threads: &mut List,
+    asked: &mut Vec<(i32, u32)>,
+) -> Result<(), Unstopped> {
     let own = thread();
     let unknown = |error: io::Error| Unstopped::Unknown(error.raw_os_error().unwrap_or(libc::EIO));
     let start = Instant::now();
     let mut quiet = 0;
     while quiet < QUIET_LISTS {
-        list.read().map_err(unknown)?;
+        threads.read().map_err(unknown)?;
         let mut waits_for = None;
-        for thread in list.threads.iter().copied() {
+        for thread in threads.threads.iter().copied() {
             if thread == own || has_stopped(thread) {
                 continue;
             }

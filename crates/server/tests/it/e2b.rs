@@ -40,7 +40,8 @@ async fn nothing_is_left(is_fork: bool) {
         assert_eq!(kill(&first).await, 204);
         ("/sandboxes".to_owned(), asked)
     };
-    let others = runtime.sessions().list().len();
+    // A killed sandbox's session may still be listed for a moment.
+    let others = usize::from(is_fork);
     let mut left = 0;
     for n in 0..40_u32 {
         let mut making = std::pin::pin!(client.post(&path, &asked));

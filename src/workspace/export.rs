@@ -144,15 +144,20 @@ pub(crate) fn copy_whole(files: &Files, top: &str, to: &Path) -> Result<(), Work
     copies.done().map(drop)
 }
 
-/// Whether a link leads to a path inside the copied directory, according to its names.
+/// Whether a link leads to a path inside the copied directory, whatever the other links are.
+///
+/// `..` is allowed only before the first name: that name may be a link, and `..` behind it would
+/// start from the link's target.
 fn stays_inside(link: &str, target: &str) -> bool {
-    let mut depth = link.matches('/').count();
-    !target.starts_with('/')
+    let mut above = link.matches('/').count();
+    let mut descends = false;
+    let is_plain = !target.starts_with('/') && !(cfg!(windows) && target.contains(['\\', ':']));
+    is_plain
         && target.split('/').all(|name| match name {
             "" | "." => true,
-            ".." => depth.checked_sub(1).inspect(|above| depth = *above).is_some(),
+            ".." => !descends && above.checked_sub(1).inspect(|left| above = *left).is_some(),
             _ => {
-                depth += 1;
+                descends = true;
                 true
             }
         })
@@ -179,4 +184,40 @@ pub(super) fn describe(to: &Path, copied: usize, failures: &[(PathBuf, io::Error
     }
     let (reasons, to) = (reasons.join("; "), to.display());
     format!("cannot copy {} of {all} files to {to}: {reasons}", failures.len())
+}
+
+#[cfg(all(test, unix))]
+mod tests {
+    use belljar_files::{Limits, Pool, PoolOptions};
+
+    use super::*;
+
+    #[test]
+    fn no_chain_of_links_leads_out_of_a_copy() {
+        let mut files = Files::new(&Pool::new(PoolOptions::default()), Limits::NONE);
+        files.make_dirs("/workspace", true).unwrap();
+        let content = files.pool().clone().content(b"inside").unwrap();
+        files.put_file("/workspace/a/b/file.txt", content, 0).unwrap();
+        for (link, target) in [
+            ("a/b/up", "../.."),
+            ("a/b/out", "up/../secret.txt"),
+            ("a/b/further", "up/../../../../secret.txt"),
+            ("a/out", "../../secret.txt"),
+            ("absolute", "/workspace/a"),
+            ("a/b/again", "up/a/b/file.txt"),
+            ("a/across", ".././a/b//file.txt"),
+        ] {
+            files.put_link(&format!("/workspace/{link}"), target, 0).unwrap();
+        }
+        let place = tempfile::tempdir().unwrap();
+        fs::write(place.path().join("secret.txt"), "outside").unwrap();
+        let to = place.path().join("copy");
+        copy_whole(&files, "/workspace", &to).unwrap();
+        for link in ["a/b/out", "a/b/further", "a/out", "absolute"] {
+            assert!(fs::symlink_metadata(to.join(link)).is_err(), "{link}");
+        }
+        for link in ["a/b/again", "a/across", "a/b/up/a/b/file.txt"] {
+            assert_eq!(fs::read_to_string(to.join(link)).unwrap(), "inside", "{link}");
+        }
+    }
 }

@@ -1,5 +1,6 @@
 //! Directories: names, found by hash and listed in order of creation.
 
+use std::collections::HashMap;
 use std::sync::Arc;
 
 use crate::map::Map;
@@ -69,6 +70,30 @@ impl Dir {
         self.next
     }
 
+    /// Whether the labels are those of names that were added in a row, none of which was removed.
+    pub(crate) fn has_first_labels(&self) -> bool {
+        self.next - FIRST_LABEL == self.len() as u64
+    }
+
+    /// Gives the entries other labels, in their order, and the next name `next`.
+    pub(crate) fn relabel(&mut self, labels: &[u64], next: u64) {
+        let mut entries = Map::default();
+        let mut renamed: HashMap<u64, u64> = HashMap::new();
+        for ((before, entry), label) in self.entries.iter().zip(labels) {
+            entries.insert(*label, entry.clone());
+            renamed.insert(before, *label);
+        }
+        let mut hashes = self.hashes.clone();
+        for (hash, _) in self.hashes.iter() {
+            match hashes.get_mut(hash) {
+                Some(Labels::One(label)) => relabel(label, &renamed),
+                Some(Labels::Many(all)) => all.iter_mut().for_each(|one| relabel(one, &renamed)),
+                None => {}
+            }
+        }
+        (self.entries, self.hashes, self.next) = (entries, hashes, next);
+    }
+
     /// Finds the entry of a name with this hash, and its label.
     pub(crate) fn find(&self, hash: u64, name: &str) -> Option<(u64, u64)> {
         let at = |label: u64| {
@@ -136,5 +161,11 @@ impl Dir {
         if let Some(entry) = self.entries.get_mut(label) {
             entry.number = number;
         }
+    }
+}
+
+fn relabel(label: &mut u64, renamed: &HashMap<u64, u64>) {
+    if let Some(other) = renamed.get(label) {
+        *label = *other;
     }
 }

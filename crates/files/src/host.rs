@@ -1,7 +1,7 @@
 //! The host's own operations: by path from the root, following links only on request.
 
 use crate::content::Content;
-use crate::dir::Dir;
+use crate::dir::{Dir, FIRST_LABEL};
 use crate::errno::Errno;
 use crate::files::{Files, MAX_NAME, ROOT};
 use crate::namespace::{names, split};
@@ -190,6 +190,36 @@ impl Files {
         let dir = self.changeable(dir)?;
         let now = self.stamp_at(now);
         self.add(dir, name, body, now)
+    }
+
+    /// The labels of a directory's names, in order, and the label of the next name. Listings use
+    /// them as cookies. `None` if they are those of a new directory to which the names are added.
+    #[must_use]
+    pub fn labels(&self, dir: Node) -> Option<(Vec<u64>, u64)> {
+        let dir = dir.is_own().then(|| self.dir(dir.number))?.ok()?;
+        let labels = || dir.entries(0).map(|(label, _)| label).collect();
+        (!dir.has_first_labels()).then(|| (labels(), dir.next_label()))
+    }
+
+    /// Gives the names of a directory the labels that [`labels`](Self::labels) returned.
+    ///
+    /// # Errors
+    ///
+    /// [`Errno::Inval`] for labels that its names cannot have, [`Errno::Notdir`] for other nodes.
+    pub fn put_labels(&mut self, dir: Node, labels: &[u64], next: u64) -> Result<(), Errno> {
+        let number = self.changeable(dir)?;
+        let are_ordered = labels.is_sorted_by(|one, other| one < other);
+        let first = labels.first().copied().unwrap_or(FIRST_LABEL);
+        let last = labels.last().map_or(FIRST_LABEL, |last| last.saturating_add(1));
+        let are_in_bounds = first >= FIRST_LABEL && last <= next && next <= MAX_NUMBER;
+        if labels.len() != self.dir(number)?.len() || !are_ordered || !are_in_bounds {
+            return Err(Errno::Inval);
+        }
+        match &mut self.inode_mut(number)?.body {
+            Body::Dir(dir) => dir.relabel(labels, next),
+            _ => return Err(Errno::Notdir),
+        }
+        Ok(())
     }
 
     /// Number of the next node.

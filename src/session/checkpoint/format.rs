@@ -192,6 +192,9 @@ pub(super) struct ContentsDocument {
     /// The number for the next new node.
     #[serde(default)]
     pub next_number: u64,
+    /// Open directories from which names were removed: path, cookies of the names, next cookie.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub listings: Vec<(String, Vec<u64>, u64)>,
 }
 
 /// A piece of a file: chunk, offset in the chunk, and length. After [`HOLE`], the upper and lower

@@ -5,7 +5,7 @@ use std::io;
 use std::sync::{Arc, Weak};
 use std::time::{Duration, SystemTime};
 
-use belljar_files::{Content as FileContent, Files, Kind};
+use belljar_files::{Content as FileContent, Files, Kind, Node, OpenOn};
 use rayon::prelude::*;
 use serde::Serialize;
 
@@ -75,6 +75,7 @@ struct ContentsDraft<'a> {
     nodes: Vec<(String, NodeEntry)>,
     numbers: Vec<u64>,
     files: Vec<Vec<Piece>>,
+    listings: Vec<(String, Vec<u64>, u64)>,
 }
 
 /// A state, with pages and files assigned to chunks.
@@ -338,6 +339,7 @@ impl<'a> Draft<'a> {
             nodes,
             numbers,
             files,
+            listings: listings(contents),
         });
         Ok(())
     }
@@ -397,6 +399,7 @@ impl<'a> Draft<'a> {
                 nodes: draft.nodes.clone(),
                 numbers: draft.numbers.clone(),
                 next_number: draft.contents.next_number(),
+                listings: draft.listings.clone(),
             };
             let chunk = add(&mut self.pieces, names, &document)?;
             let document = Document {
@@ -571,4 +574,27 @@ pub(super) fn too_large() -> io::Error {
 
 fn lost() -> io::Error {
     io::Error::other("a part of it was not laid out")
+}
+
+/// Cookies of the names in open directories from which names were removed. With new cookies a
+/// listing under way would end too early.
+fn listings(files: &Files) -> Vec<(String, Vec<u64>, u64)> {
+    let open: Vec<Node> = files
+        .open_files()
+        .filter_map(|(_, open)| match open.on {
+            OpenOn::Node(node) if !open.given => Some(node),
+            _ => None,
+        })
+        .filter(|node| files.labels(*node).is_some())
+        .collect();
+    if open.is_empty() {
+        return Vec::new();
+    }
+    let listed = files.paths_of(open).into_iter().filter_map(|(node, path)| {
+        let (labels, next) = files.labels(node)?;
+        Some((path.strip_prefix('/')?.to_owned(), labels, next))
+    });
+    let mut listed: Vec<_> = listed.collect();
+    listed.sort_unstable();
+    listed
 }

@@ -296,6 +296,10 @@ pub(super) fn tree(
         });
         made?.map_err(|_| outside())?;
     }
+    for (path, labels, next) in contents.listings {
+        let relabeled = tree.find(&path).and_then(|dir| tree.put_labels(dir, &labels, next));
+        relabeled.map_err(|_| Problem::Format("a directory is listed that is another"))?;
+    }
     Ok(tree)
 }
 

@@ -16,6 +16,37 @@ async fn restore(runtime: &Runtime, path: &Path) -> Session {
     runtime.restore(path).await.unwrap_or_else(|e| panic!("{}", chain(&e)))
 }
 
+/// A listing of which the first names were removed, and one of a directory that is gone.
+const LISTS: &str = "
+import os
+os.mkdir('d'); os.mkdir('e'); open('e/x', 'w').close()
+for n in range(300): open(f'd/a-rather-long-name-{n}', 'w').close()
+for n in range(200): os.remove(f'd/a-rather-long-name-{n}')
+listing, gone = os.scandir('d'), os.scandir('e')
+seen = [next(listing).name for _ in range(3)]
+os.remove('e/x'); os.rmdir('e')
+";
+const LISTED: &str = "
+print(len(seen), sorted(seen + [entry.name for entry in listing]) == sorted(os.listdir('d')))
+";
+
+#[test]
+fn a_listing_under_way_goes_on() {
+    block_on(async {
+        let dir = tempfile::tempdir().unwrap();
+        let path = dir.path().join("session.belljar");
+        let session = core().await;
+        out(&session, LISTS).await;
+        session.checkpoint(&path).await.unwrap();
+        let restored = restore(runtime(), &path).await;
+        assert_eq!(out(&restored, LISTED).await, "3 True\n");
+        restored.close();
+        assert!(session.suspend().await);
+        assert_eq!(out(&session, LISTED).await, "3 True\n");
+        session.close();
+    });
+}
+
 /// State besides memory: open files in every state, a database, a generator.
 const OPEN: &str = "
 import sqlite3, tempfile, os

@@ -217,3 +217,44 @@ fn a_node_gets_the_number_that_is_asked_for_if_no_other_has_it() {
     assert!(files.numbered(200, |files| files.put_dir("/none", 0)).is_err());
     assert_eq!(make(&mut files, 0, "i"), (1 << 53) + 1);
 }
+
+#[test]
+fn a_listing_goes_on_in_a_directory_that_was_made_anew() {
+    let (mut files, dir) = tree(&memory(1 << 20), Limits::NONE);
+    let pool = files.pool().clone();
+    let names = |range: std::ops::Range<u32>| range.map(|n| format!("n{n:03}"));
+    let put = |files: &mut Files, name: &str| {
+        files.put_file(&format!("/w/{name}"), pool.content(b"").unwrap(), 0).unwrap();
+    };
+    assert_eq!(files.labels(dir), None);
+    names(0..90).for_each(|name| put(&mut files, &name));
+    assert_eq!(files.labels(dir), None);
+    names(0..60).for_each(|name| files.remove(&format!("/w/{name}"), false, 0).unwrap());
+    let (labels, next) = files.labels(dir).unwrap();
+    assert_eq!((labels.len(), next), (30, labels[29] + 1));
+
+    let (mut other, there) = tree(&memory(1 << 20), Limits::NONE);
+    names(60..90).for_each(|name| put(&mut other, &name));
+    other.put_labels(there, &labels, next).unwrap();
+    assert_eq!(other.labels(there), Some((labels.clone(), next)));
+    // As much as was not listed of the other.
+    let used = other.fd_readdir(0, &mut [0; 4096], labels[10]).unwrap();
+    assert_eq!(used, 20 * (24 + "n070".len()));
+    for name in names(60..90) {
+        assert!(other.find(&format!("/w/{name}")).is_ok(), "{name}");
+    }
+    put(&mut other, "new");
+    assert_eq!(other.labels(there).unwrap().1, next + 1);
+
+    // Names that were made in a row, of which the last are gone.
+    let (mut last, dir) = tree(&memory(1 << 20), Limits::NONE);
+    names(0..2).for_each(|name| put(&mut last, &name));
+    last.remove("/w/n001", false, 0).unwrap();
+    assert!(last.labels(dir).is_some());
+
+    let refused: [(&[u64], u64); 6] =
+        [(&[2, 3], 4), (&[1], 2), (&[2], 2), (&[2], u64::MAX), (&[u64::MAX], u64::MAX), (&[], 2)];
+    for (labels, next) in refused {
+        assert_eq!(last.put_labels(dir, labels, next), Err(Errno::Inval), "{labels:?}");
+    }
+}

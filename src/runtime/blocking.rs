@@ -375,7 +375,9 @@ mod tests {
             ("SessionFiles", SessionFiles::FORWARDED),
         ] {
             let (mut all, mut here) = (BTreeSet::new(), BTreeSet::new());
-            texts.iter().for_each(|text| methods(text, kind, &mut all));
+            for text in &texts {
+                methods(text, kind, &mut all);
+            }
             methods(&own, kind, &mut here);
             here.extend(forwarded.iter().map(|name| (*name).to_owned()));
             let missing: Vec<_> = all

@@ -117,6 +117,10 @@ impl Locking<'_> {
 
     /// Keeps writing a file that is replaced when it is written, which takes its directory.
     pub(super) fn keep_replaced(mut self, file: &Path) -> Self {
+        // The command refuses a directory, and what is beside it is nothing to keep.
+        if file.is_dir() {
+            return self;
+        }
         let directory = directory_of(&file.canonicalize().unwrap_or_else(|_| file.to_owned()));
         if is_shared(&directory) {
             self.shared.push(directory.clone());

@@ -88,12 +88,17 @@ const UNSAFE: &[&str] = &[
     "crates/lockdown/src/linux/files.rs",
     "crates/lockdown/src/linux/settings.rs",
     "crates/lockdown/src/linux/threads.rs",
-    "crates/server/src/faces/mcp/with/child.rs",
     "crates/server/src/server/inherited.rs",
+    "crates/code-mode/src/child.rs",
 ];
 
 /// Public names at the root of the library, modules included.
 const MOST_NAMES: usize = 30;
+
+/// Source folders whose modules must not import each other in a circle.
+const CRATES: [&str; 5] =
+    ["src", "crates/cli/src", "crates/code-mode/src", "crates/kernel/src", "crates/server/src"];
+
 const LONGEST_FILE: usize = 800;
 const LONGEST_TABLE_OF_CONTENTS: usize = 150;
 
@@ -120,7 +125,7 @@ fn modules_import_towards_the_start_of_the_flow() {
 /// A folder's module file and its contents may import each other; other modules may not.
 #[test]
 fn no_modules_import_each_other_in_a_circle() {
-    for top in ["src", "crates/cli/src", "crates/kernel/src", "crates/server/src"] {
+    for top in CRATES {
         let circles = Modules::of(top).circles();
         assert!(circles.is_empty(), "{top}: {circles:#?}");
     }
@@ -149,9 +154,15 @@ fn the_ranks_of_a_room_follow_each_other() {
 #[test]
 fn unsafe_code_is_where_it_is_expected() {
     let mut found = Vec::new();
-    for file in ["src", "crates/lockdown/src", "crates/server/src", "crates/kernel/src"]
-        .into_iter()
-        .flat_map(sources)
+    for file in [
+        "src",
+        "crates/lockdown/src",
+        "crates/server/src",
+        "crates/kernel/src",
+        "crates/code-mode/src",
+    ]
+    .into_iter()
+    .flat_map(sources)
     {
         let uses = file.code.lines().any(|line| has_word(line, "unsafe"));
         let opens = file.code.contains("#![expect(") && file.code.contains("unsafe_code,");

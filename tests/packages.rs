@@ -33,6 +33,8 @@ const COMMAND: &str = "belljar-cli";
 const SERVER: (&str, &str) = ("belljar-server", "belljar-kernel");
 /// The package that opens stores by URL, and its users.
 const STORES: (&str, [&str; 2]) = ("belljar-stores", ["belljar-python", SERVER.0]);
+/// The package that makes text from strangers safe to show, and its users.
+const TEXT: (&str, [&str; 2]) = ("belljar-text", ["belljar-code-mode", SERVER.0]);
 /// The file system of guests, which is independent, and its users.
 const FILES: (&str, [&str; 2]) = ("belljar-files", ["belljar", "belljar-fuzz"]);
 
@@ -86,13 +88,15 @@ fn no_edge_knows_another() {
             let is_fine = match name.as_str() {
                 name if dependency == FILES.0 && FILES.1.contains(&name) => true,
                 name if dependency == LOCKDOWN.0 && name == LOCKDOWN.1 => true,
+                name if dependency == TEXT.0 => TEXT.1.contains(&name),
                 "belljar" => false,
                 COMMAND => true,
                 name if name == SERVER.0 && dependency == SERVER.1 => true,
                 name if dependency == STORES.0 && STORES.1.contains(&name) => true,
                 // Used to fuzz messages of clients.
                 "belljar-fuzz" => {
-                    dependency == "belljar" || [SERVER.0, SERVER.1].contains(&dependency.as_str())
+                    let parsers = ["belljar", "belljar-code-mode", SERVER.0, SERVER.1];
+                    parsers.contains(&dependency.as_str())
                 }
                 _ => dependency == "belljar",
             };

@@ -1,4 +1,4 @@
-//! Data from MCP clients, and answers of other servers. The first byte selects its kind.
+//! Data from MCP clients. The first byte selects its kind.
 #![no_main]
 
 libfuzzer_sys::fuzz_target!(|bytes: &[u8]| {

@@ -5,8 +5,9 @@ use std::sync::Arc;
 
 use anyhow::Context;
 use belljar::lockdown::Lockdown;
+use belljar_code_mode::{ConnectError, Reach, Servers};
 use belljar_server::Service;
-use belljar_server::mcp::{self, Options, with};
+use belljar_server::mcp::{self, Functions, Options};
 use clap::{Args, ValueHint};
 
 use super::args::Global;
@@ -54,8 +55,9 @@ pub(super) fn mcp(args: &McpArgs, global: &Global, printer: &Arc<Printer>) -> an
         let mut locking = args.lockdown.begin(&runtime, printer);
         locking = locking.map(|locking| locking.note_cache(&runtime).keep_inputs(&start));
         let mut options = Options::default().start(start);
+        let mut connected = None;
         if let Some(file) = &args.with {
-            let connecting = with::Servers::connect(file, &args.allow);
+            let connecting = Servers::connect(file, &args.allow);
             let servers = tokio::select! {
                 servers = connecting => servers.map_err(usage)?,
                 exit = interrupt.arrived() => return Ok(exit),
@@ -63,7 +65,11 @@ pub(super) fn mcp(args: &McpArgs, global: &Global, printer: &Arc<Printer>) -> an
             let reach = servers.reach();
             locking = locking.map(|locking| locking.keep(|plan| reached(plan, &reach)));
             printer.note(&format!("code can call {} tools of other servers", servers.count()));
-            options = options.servers(servers);
+            options = options.functions(Functions {
+                tools: servers.tools().collect(),
+                listing: servers.listing(),
+            });
+            connected = Some(servers);
         }
         if let Some(locking) = locking {
             locking.lock()?;
@@ -71,7 +77,11 @@ pub(super) fn mcp(args: &McpArgs, global: &Global, printer: &Arc<Printer>) -> an
         let stop = async {
             interrupt.arrived().await;
         };
-        Box::pin(mcp::serve(Service::new(runtime), options, stop)).await.context("cannot serve")?;
+        let served = Box::pin(mcp::serve(Service::new(runtime), options, stop)).await;
+        if let Some(servers) = connected {
+            servers.close().await;
+        }
+        served.context("cannot serve")?;
         Ok(Exit::Success)
     });
     reactor.shutdown_background();
@@ -79,7 +89,7 @@ pub(super) fn mcp(args: &McpArgs, global: &Global, printer: &Arc<Printer>) -> an
 }
 
 /// What talking to other servers takes.
-fn reached(mut plan: Lockdown, reach: &with::Reach) -> Lockdown {
+fn reached(mut plan: Lockdown, reach: &Reach) -> Lockdown {
     if reach.has_processes {
         plan = plan.end_children();
     }
@@ -92,7 +102,7 @@ fn reached(mut plan: Lockdown, reach: &with::Reach) -> Lockdown {
     plan
 }
 
-fn usage(error: with::WithError) -> anyhow::Error {
+fn usage(error: ConnectError) -> anyhow::Error {
     let hint = error.hint();
     let error = anyhow::Error::new(error);
     let usage = Usage::new(super::exit::chain(&error));

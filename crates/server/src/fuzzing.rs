@@ -9,7 +9,7 @@ pub fn parse_e2b(bytes: &[u8]) -> bool {
     e2b::fuzzing::parse(bytes)
 }
 
-/// What clients of MCP send, and what other servers answer to code that calls them.
+/// What clients of MCP send.
 pub fn parse_mcp(bytes: &[u8]) -> bool {
     mcp::fuzzing::parse(bytes)
 }

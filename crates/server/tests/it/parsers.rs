@@ -1,4 +1,4 @@
-//! Every parser of what clients and other servers send, on inputs that are damaged: it refuses, and never
+//! Every parser of what clients send, on inputs that are damaged: it refuses, and never
 //! panics.
 
 use std::path::Path;

@@ -27,7 +27,7 @@ pub(super) struct About {
 
 impl About {
     /// Asks an interpreter what there is.
-    pub(super) async fn of(service: &Service, image: &ImageChoice, functions: String) -> Self {
+    pub(super) async fn of(service: &Service, image: &ImageChoice, functions: &str) -> Self {
         let mut request = Request::new(LIST_PACKAGES);
         request.image = match image {
             ImageChoice::Auto => ImageChoice::Named("core".into()),
@@ -35,7 +35,7 @@ impl About {
         };
         let found = service.runtime().run(request).await;
         let outcome = found.inspect_err(|error| tracing::warn!(%error, "packages are not known"));
-        Self::write(&outcome.ok().map(|run| packages(&run.outcome)).unwrap_or_default(), &functions)
+        Self::write(&outcome.ok().map(|run| packages(&run.outcome)).unwrap_or_default(), functions)
     }
 
     fn write(packages: &[(String, String)], functions: &str) -> Self {

@@ -148,8 +148,8 @@ impl Handler {
         request.limits.timeout = asked.timeout.or(options.limits().timeout);
         request.limits.output = options.limits().output.or(Some(MAX_OUTPUT));
         request.capture.dataframe_chars = MAX_TABLE;
-        if let Some(servers) = &options.servers {
-            request.tools.extend(servers.tools());
+        if let Some(functions) = &options.functions {
+            request.tools.extend(functions.tools.iter().cloned());
             request.limits.timeout = request.limits.timeout.or(Some(TIME_WITH_SERVERS));
         }
         for file in &asked.files {

@@ -1,11 +1,11 @@
-//! The parsers of what clients of MCP send, and other servers answer, as fuzz targets and tests call them.
+//! The parsers of what clients of MCP send, as fuzz targets and tests call them.
 
 use serde_json::{Map, Value};
 
+use belljar_text::{line_of, lines_of};
+
 use super::arguments::Call;
-use super::text::{line_of, lines_of};
 use super::uri::Place;
-use super::with;
 
 /// Reads bytes in the form that the first one names; whether they are what they should be.
 pub(crate) fn parse(bytes: &[u8]) -> bool {
@@ -13,23 +13,18 @@ pub(crate) fn parse(bytes: &[u8]) -> bool {
         return false;
     };
     let text = String::from_utf8_lossy(bytes);
-    match form % 8 {
+    match form % 3 {
         0 => call(bytes),
         1 => Place::parse(&text).is_some_and(|(place, path)| {
             assert_eq!(Place::parse(&place.uri_of(&path)), Some((place, path)));
             true
         }),
-        2 => {
+        _ => {
             let line = line_of(&text, 80);
             assert!(!line.contains(char::is_control) && line.chars().count() <= 81, "{line:?}");
             assert!(lines_of(&text, 80).chars().count() <= 81);
             !line.is_empty()
         }
-        3 => with::fuzzing::parse_tool(bytes),
-        4 => with::fuzzing::parse_answer(bytes),
-        5 => with::fuzzing::parse_servers(bytes),
-        6 => with::fuzzing::parse_events(bytes),
-        _ => with::fuzzing::parse_redirection(&text),
     }
 }
 

@@ -176,14 +176,7 @@ impl ServerHandler for Handler {
 }
 
 impl Handler {
-    /// Ends the connections to other servers.
-    pub(super) async fn close(&self) {
-        if let Some(servers) = &self.shared.options.servers {
-            servers.close().await;
-        }
-    }
-
     fn tools(&self, about: &str) -> Vec<Tool> {
-        catalog::tools(about, self.shared.options.servers.is_some())
+        catalog::tools(about, self.shared.options.functions.is_some())
     }
 }

@@ -1,9 +1,7 @@
 //! How the face of MCP was started.
 
 use belljar::request::ImageChoice;
-use belljar::{Request, RequestLimits};
-
-use super::with::Servers;
+use belljar::{Request, RequestLimits, Tool};
 
 /// What holds for all runs that models ask for.
 #[derive(Default)]
@@ -12,8 +10,16 @@ pub struct Options {
     /// What every run sees and how far it may go, unless the call says otherwise: image, limits, mounts,
     /// environment.
     pub start: Request,
-    /// Servers whose tools the code can call.
-    pub servers: Option<Servers>,
+    /// Functions outside the sandbox that the code can call.
+    pub functions: Option<Functions>,
+}
+
+/// Functions that code can call and that reach beyond its sandbox.
+pub struct Functions {
+    /// The functions.
+    pub tools: Vec<Tool>,
+    /// Their signatures, a line for each, for the model.
+    pub listing: String,
 }
 
 impl Options {
@@ -24,10 +30,10 @@ impl Options {
         self
     }
 
-    /// Gives the code the tools of these servers.
+    /// Lets the code call these functions.
     #[must_use]
-    pub fn servers(mut self, servers: Servers) -> Self {
-        self.servers = Some(servers);
+    pub fn functions(mut self, functions: Functions) -> Self {
+        self.functions = Some(functions);
         self
     }
 
@@ -39,7 +45,7 @@ impl Options {
         &self.start.limits
     }
 
-    pub(super) fn listing(&self) -> String {
-        self.servers.as_ref().map(Servers::listing).unwrap_or_default()
+    pub(super) fn listing(&self) -> &str {
+        self.functions.as_ref().map_or("", |functions| &functions.listing)
     }
 }

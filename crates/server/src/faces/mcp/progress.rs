@@ -9,7 +9,7 @@ use rmcp::{Peer, RoleServer};
 use tokio::sync::Notify;
 use tokio::task::JoinHandle;
 
-use super::text::line_of;
+use belljar_text::line_of;
 
 /// The least time between two messages.
 const PAUSE: Duration = Duration::from_millis(100);

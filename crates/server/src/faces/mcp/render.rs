@@ -7,8 +7,8 @@ use belljar::outcome::Truncated;
 use rmcp::model::{CallToolResult, ContentBlock, Resource};
 use serde_json::Value;
 
-use super::text::cut;
 use super::uri::Place;
+use belljar_text::cut;
 
 /// The most figures that come as images; the others are files like any.
 const MAX_IMAGES: usize = 8;

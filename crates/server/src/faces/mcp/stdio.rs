@@ -44,7 +44,7 @@ pub async fn serve(
     };
     let transport = AsyncRwTransport::new_server(input, output).with_max_line_length(MAX_MESSAGE);
     let closing = CancellationToken::new();
-    let mut serving = std::pin::pin!(answer(handler.clone(), transport, closing.clone()));
+    let mut serving = std::pin::pin!(answer(handler, transport, closing.clone()));
     let served = tokio::select! {
         served = &mut serving => Some(served),
         () = stop => None,
@@ -64,7 +64,6 @@ pub async fn serve(
         None => tokio::time::timeout(LAST_WORDS, &mut serving).await.unwrap_or(Ok(())),
     };
     service.close_all();
-    handler.close().await;
     served
 }
 

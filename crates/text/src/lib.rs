@@ -1,8 +1,11 @@
-//! Text of somebody else's, made fit to be shown.
+//! Text from strangers, made safe to show.
+#![forbid(unsafe_code)]
+#![deny(missing_docs)]
 
 /// One line of at most `chars` characters: control characters, and those that turn the direction of
 /// text around, become spaces.
-pub(crate) fn line_of(text: &str, chars: usize) -> String {
+#[must_use]
+pub fn line_of(text: &str, chars: usize) -> String {
     let mut line = String::with_capacity(text.len().min(4 * chars));
     let mut was_space = true;
     let mut count = 0;
@@ -24,7 +27,8 @@ pub(crate) fn line_of(text: &str, chars: usize) -> String {
 }
 
 /// The same over several lines.
-pub(crate) fn lines_of(text: &str, chars: usize) -> String {
+#[must_use]
+pub fn lines_of(text: &str, chars: usize) -> String {
     let plain = |c: char| {
         if c == '\n' || c == '\t' || is_plain(c) {
             c
@@ -37,7 +41,8 @@ pub(crate) fn lines_of(text: &str, chars: usize) -> String {
 }
 
 /// The beginning of a text that is longer than so many characters.
-pub(crate) fn cut(mut text: String, chars: usize) -> String {
+#[must_use]
+pub fn cut(mut text: String, chars: usize) -> String {
     if let Some((end, _)) = text.char_indices().nth(chars) {
         text.truncate(end);
         text.push('…');

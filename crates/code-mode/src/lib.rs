@@ -2,15 +2,23 @@
 //!
 //! A model that has forty tools calls them one by one, and reads every answer. Given one tool that runs a
 //! program, and the forty as functions in it, it writes the program: only what that prints comes back.
+#![deny(unsafe_code, missing_docs)]
+#![warn(
+    clippy::exit,
+    clippy::print_stderr,
+    clippy::print_stdout,
+    clippy::unwrap_used
+)]
 
 mod allowance;
 mod answer;
 mod child;
+mod client;
 mod connection;
 mod error;
 mod file;
-pub(super) mod fuzzing;
-mod http;
+#[doc(hidden)]
+pub mod fuzzing;
 mod names;
 mod remote;
 mod schema;
@@ -23,10 +31,10 @@ use futures_util::future::join_all;
 use serde_json::Value;
 
 use self::connection::Connection;
-pub use self::error::WithError;
+pub use self::error::ConnectError;
 use self::file::{Entry, Reached};
 use self::names::Names;
-use super::text::{line_of, lines_of};
+use belljar_text::{line_of, lines_of};
 
 /// The most functions that code can have.
 const MAX_FUNCTIONS: usize = 256;
@@ -68,7 +76,7 @@ impl Servers {
     /// # Errors
     ///
     /// When the file is none, one of its servers cannot be had, or there is nothing of a name in `allow`.
-    pub async fn connect(file: &Path, allow: &[String]) -> Result<Self, WithError> {
+    pub async fn connect(file: &Path, allow: &[String]) -> Result<Self, ConnectError> {
         let entries = file::read(file, &|name| std::env::var(name).ok())?;
         let connecting = join_all(entries.iter().map(Connection::to)).await;
         let mut connections = Vec::new();
@@ -107,7 +115,7 @@ impl Servers {
         &self,
         lists: &[Option<&[String]>],
         allow: &[String],
-    ) -> Result<Vec<Function>, WithError> {
+    ) -> Result<Vec<Function>, ConnectError> {
         let mut used = vec![false; allow.len()];
         let mut functions = Vec::new();
         let mut modules = Names::default();
@@ -133,12 +141,12 @@ impl Servers {
             }
         }
         if let Some((pattern, _)) = allow.iter().zip(&used).find(|(_, used)| !**used) {
-            return Err(WithError::Allow {
+            return Err(ConnectError::Allow {
                 pattern: pattern.clone(),
             });
         }
         if functions.len() > MAX_FUNCTIONS {
-            return Err(WithError::TooMany {
+            return Err(ConnectError::TooMany {
                 count: functions.len(),
                 max: MAX_FUNCTIONS,
             });

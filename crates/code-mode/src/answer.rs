@@ -4,7 +4,7 @@ use belljar::tool::ToolError;
 use rmcp::model::{CallToolResult, ContentBlock, ResourceContents};
 use serde_json::{Map, Value, json};
 
-use crate::faces::mcp::text::lines_of;
+use belljar_text::lines_of;
 
 /// The longest text of an error, in characters.
 const MAX_ERROR: usize = 10_000;

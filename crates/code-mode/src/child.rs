@@ -17,7 +17,7 @@ use tokio::io::{AsyncRead, AsyncReadExt, ReadBuf};
 use tokio::process::{Child, ChildStderr, ChildStdin, ChildStdout, Command};
 
 use super::allowance::Allowance;
-use crate::faces::mcp::text::lines_of;
+use belljar_text::lines_of;
 
 /// Variables that a server is given of ours; all others only when the file says so.
 const PASSED_ON: &[&str] =

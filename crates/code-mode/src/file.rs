@@ -6,7 +6,7 @@ use std::time::Duration;
 
 use serde::Deserialize;
 
-use super::error::WithError;
+use super::error::ConnectError;
 use super::remote::Remote;
 
 /// How long a call takes at most where the file says nothing.
@@ -71,8 +71,8 @@ pub(super) enum Reached {
 pub(super) fn read(
     path: &Path,
     variable: &dyn Fn(&str) -> Option<String>,
-) -> Result<Vec<Entry>, WithError> {
-    let failed = |source: std::io::Error| WithError::Read {
+) -> Result<Vec<Entry>, ConnectError> {
+    let failed = |source: std::io::Error| ConnectError::Read {
         path: path.to_owned(),
         source,
     };
@@ -81,7 +81,7 @@ pub(super) fn read(
         return Err(failed(std::io::Error::other("it is longer than 1 MiB")));
     }
     let text = std::fs::read_to_string(path).map_err(failed)?;
-    let document = serde_json::from_str(&text).map_err(|source| WithError::Parse {
+    let document = serde_json::from_str(&text).map_err(|source| ConnectError::Parse {
         path: path.to_owned(),
         source,
     })?;
@@ -96,7 +96,7 @@ pub(super) fn parse(text: &[u8], variable: &dyn Fn(&str) -> Option<String>) -> O
 fn resolve(
     document: Document,
     variable: &dyn Fn(&str) -> Option<String>,
-) -> Result<Vec<Entry>, WithError> {
+) -> Result<Vec<Entry>, ConnectError> {
     let enabled = document.servers.into_iter().filter(|(_, entry)| !entry.disabled);
     enabled.map(|(name, entry)| entry.resolve(name, variable)).collect()
 }
@@ -106,14 +106,14 @@ impl RawEntry {
         self,
         name: String,
         variable: &dyn Fn(&str) -> Option<String>,
-    ) -> Result<Entry, WithError> {
+    ) -> Result<Entry, ConnectError> {
         let fill = |text: &str| {
-            expand(text, variable).map_err(|missing| WithError::Variable {
+            expand(text, variable).map_err(|missing| ConnectError::Variable {
                 server: name.clone(),
                 missing,
             })
         };
-        let fill_all = |map: BTreeMap<String, String>| -> Result<_, WithError> {
+        let fill_all = |map: BTreeMap<String, String>| -> Result<_, ConnectError> {
             map.into_iter().map(|(key, value)| Ok((key, fill(&value)?))).collect()
         };
         let reached = match (&self.command, &self.url) {
@@ -127,23 +127,23 @@ impl RawEntry {
             }
             (None, Some(url)) => {
                 if let Some(kind) = self.kind.filter(|kind| !is_http(kind)) {
-                    return Err(WithError::Kind { server: name, kind });
+                    return Err(ConnectError::Kind { server: name, kind });
                 }
                 let headers = fill_all(self.headers)?;
                 let remote = Remote::new(&fill(url)?, &headers);
-                Reached::Url(remote.map_err(|why| WithError::Url {
+                Reached::Url(remote.map_err(|why| ConnectError::Url {
                     server: name.clone(),
                     why,
                 })?)
             }
-            _ => return Err(WithError::Entry { server: name }),
+            _ => return Err(ConnectError::Entry { server: name }),
         };
         let timeout = match self.timeout {
             None => DEFAULT_TIMEOUT,
             Some(seconds) => Duration::try_from_secs_f64(seconds)
                 .ok()
                 .filter(|timeout| !timeout.is_zero())
-                .ok_or_else(|| WithError::Timeout {
+                .ok_or_else(|| ConnectError::Timeout {
                     server: name.clone(),
                 })?,
         };
@@ -196,7 +196,7 @@ fn expand(text: &str, variable: &dyn Fn(&str) -> Option<String>) -> Result<Strin
 mod tests {
     use super::*;
 
-    fn entries(json: &str) -> Result<Vec<Entry>, WithError> {
+    fn entries(json: &str) -> Result<Vec<Entry>, ConnectError> {
         let variable = |name: &str| (name == "TOKEN").then(|| "secret".to_owned());
         resolve(serde_json::from_str(json).unwrap(), &variable)
     }
@@ -222,7 +222,7 @@ mod tests {
         let Reached::Url(remote) = &read[1].reached else {
             panic!("{read:?}");
         };
-        assert_eq!(remote.headers[&axum::http::header::AUTHORIZATION], "Bearer secret");
+        assert_eq!(remote.headers[&http::header::AUTHORIZATION], "Bearer secret");
         assert_eq!(read[1].allow.as_deref(), Some(&["search".to_owned()][..]));
         assert_eq!(read[1].timeout, Duration::from_millis(2_500));
     }

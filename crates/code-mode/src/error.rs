@@ -7,7 +7,7 @@ use thiserror::Error;
 /// Why the servers that a file names cannot be connected to the code.
 #[derive(Debug, Error)]
 #[non_exhaustive]
-pub enum WithError {
+pub enum ConnectError {
     /// The file cannot be read.
     #[error("cannot read {}", path.display())]
     Read {
@@ -106,7 +106,7 @@ pub enum WithError {
     },
 }
 
-impl WithError {
+impl ConnectError {
     /// What to do about it.
     pub fn hint(&self) -> Option<&'static str> {
         match self {

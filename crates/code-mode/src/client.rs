@@ -10,10 +10,10 @@ use std::collections::HashMap;
 use std::sync::Arc;
 use std::time::Duration;
 
-use axum::http::header::{ACCEPT, AUTHORIZATION, CONTENT_TYPE, LOCATION, USER_AGENT};
-use axum::http::{HeaderMap, HeaderName, HeaderValue, Method, Request, Response, StatusCode};
 use bytes::{Bytes, BytesMut};
 use futures_util::stream::BoxStream;
+use http::header::{ACCEPT, AUTHORIZATION, CONTENT_TYPE, LOCATION, USER_AGENT};
+use http::{HeaderMap, HeaderName, HeaderValue, Method, Request, Response, StatusCode};
 use http_body_util::{BodyExt, Full};
 use hyper::body::Incoming;
 use hyper_util::client::legacy::Client;
@@ -35,7 +35,7 @@ use url::Url;
 use self::connector::Connector;
 use super::allowance::{Allowance, MAX_MESSAGE, READY_TIME};
 use super::remote::Remote;
-use crate::faces::mcp::text::line_of;
+use belljar_text::line_of;
 
 /// How long a server has to take a connection.
 const CONNECT_TIME: Duration = Duration::from_secs(10);
@@ -97,7 +97,7 @@ pub(super) enum HttpError {
     #[error("its answer is no message")]
     Message(#[source] serde_json::Error),
     #[error("cannot make the request")]
-    Request(#[from] axum::http::Error),
+    Request(#[from] http::Error),
 }
 
 /// What speaks HTTP with one server.

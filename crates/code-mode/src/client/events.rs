@@ -11,7 +11,7 @@ use sse_stream::{Sse, SseStream};
 use tokio::time::Instant;
 
 use super::HttpError;
-use crate::faces::mcp::with::allowance::Allowance;
+use crate::allowance::Allowance;
 
 /// The longest and shortest pause that a server can ask for before a stream is begun again, in
 /// milliseconds.
@@ -20,7 +20,7 @@ const MAX_RETRY: u64 = 10_000;
 
 /// The events of a body, until a deadline. It ends with an error where an event is longer than it may be,
 /// or the server has sent all that it may.
-pub(in crate::faces::mcp::with) fn of<B>(
+pub(crate) fn of<B>(
     body: B,
     allowance: Allowance,
     max_event: usize,

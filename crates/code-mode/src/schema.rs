@@ -10,7 +10,7 @@ use std::sync::LazyLock;
 
 use serde_json::{Map, Value, json};
 
-use crate::faces::mcp::text::{cut, line_of};
+use belljar_text::{cut, line_of};
 
 /// The most parameters that are shown.
 const MAX_PARAMETERS: usize = 64;

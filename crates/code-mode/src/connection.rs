@@ -21,11 +21,11 @@ use serde_json::Value;
 use super::allowance::{Allowance, MAX_MESSAGE, READY_TIME};
 use super::answer::{arguments_of, value_of};
 use super::child::{Process, Said};
-use super::error::WithError;
+use super::client::{HttpClient, HttpError};
+use super::error::ConnectError;
 use super::file::{Entry, Reached};
-use super::http::{HttpClient, HttpError};
 use super::remote::Remote;
-use crate::faces::mcp::text::lines_of;
+use belljar_text::lines_of;
 
 /// The most tools that one server may list.
 const MAX_LISTED: usize = 1_000;
@@ -64,7 +64,7 @@ pub(super) struct Caller {
 
 impl Connection {
     /// Connects to a server, and asks it for its tools.
-    pub(super) async fn to(entry: &Entry) -> Result<Self, WithError> {
+    pub(super) async fn to(entry: &Entry) -> Result<Self, ConnectError> {
         let (service, process, allowance) = start(entry).await?;
         let mut connection = Self {
             name: entry.name.clone(),
@@ -86,7 +86,7 @@ impl Connection {
                 connection.close().await;
                 let server = entry.name.clone();
                 return Err(match failed {
-                    Ok(Err(error)) => WithError::Handshake {
+                    Ok(Err(error)) => ConnectError::Handshake {
                         server,
                         why: lines_of(&error.to_string(), MAX_ERROR),
                         said,
@@ -141,7 +141,7 @@ type Started = (RunningService<RoleClient, Us>, Option<Process>, Allowance);
 
 /// Reaches a server and greets it: as almost all servers want it first, and where that is refused as
 /// those do that know nothing else than the newest revision.
-async fn start(entry: &Entry) -> Result<Started, WithError> {
+async fn start(entry: &Entry) -> Result<Started, ConnectError> {
     let discover = ClientLifecycleMode::Discover {
         preferred_versions: vec![ProtocolVersion::V_2026_07_28],
     };
@@ -157,8 +157,8 @@ async fn start(entry: &Entry) -> Result<Started, WithError> {
 
 enum Failed {
     /// It answered, and wants to be spoken to in another way.
-    Refused(WithError),
-    Otherwise(WithError),
+    Refused(ConnectError),
+    Otherwise(ConnectError),
 }
 
 async fn greet(entry: &Entry, mode: ClientLifecycleMode) -> Result<Started, Failed> {
@@ -176,7 +176,7 @@ async fn greet_remote(
     let allowance = Allowance::first();
     let transport = HttpClient::transport(remote, entry.timeout, allowance.clone());
     let transport = transport.map_err(|error| {
-        Failed::Otherwise(WithError::Url {
+        Failed::Otherwise(ConnectError::Url {
             server: entry.name.clone(),
             why: error.to_string(),
         })
@@ -196,13 +196,13 @@ async fn greet_process(entry: &Entry, mode: ClientLifecycleMode) -> Result<Start
         cwd,
     } = &entry.reached
     else {
-        return Err(Failed::Otherwise(WithError::Entry {
+        return Err(Failed::Otherwise(ConnectError::Entry {
             server: entry.name.clone(),
         }));
     };
     let started = Process::start(command, args, env, cwd.as_deref());
     let (process, stdout, stdin) = started.map_err(|source| {
-        Failed::Otherwise(WithError::Start {
+        Failed::Otherwise(ConnectError::Start {
             server: entry.name.clone(),
             command: command.clone(),
             source,
@@ -231,7 +231,7 @@ impl Failed {
             ClientInitializeError::TransportError { error, .. } => http_error(&*error.error),
             _ => None,
         };
-        let error = WithError::Handshake {
+        let error = ConnectError::Handshake {
             server: entry.name.clone(),
             why: lines_of(&why.unwrap_or_else(|| error.to_string()), MAX_ERROR),
             said,
@@ -270,8 +270,8 @@ where
     serve_client_with_lifecycle(Us, transport, mode).await
 }
 
-fn slow(server: String, said: String) -> WithError {
-    WithError::Slow {
+fn slow(server: String, said: String) -> ConnectError {
+    ConnectError::Slow {
         server,
         seconds: READY_TIME.as_secs(),
         said,

@@ -12,13 +12,27 @@ use url::Url;
 use super::allowance::Allowance;
 use super::names::Names;
 use super::remote::Remote;
-use super::{answer, file, http, schema};
+use super::{answer, client, file, schema};
+
+/// Reads bytes in the form that the first one names; whether they are what they should be.
+pub fn parse(bytes: &[u8]) -> bool {
+    let Some((form, bytes)) = bytes.split_first() else {
+        return false;
+    };
+    match form % 5 {
+        0 => parse_tool(bytes),
+        1 => parse_answer(bytes),
+        2 => parse_servers(bytes),
+        3 => parse_events(bytes),
+        _ => parse_redirection(&String::from_utf8_lossy(bytes)),
+    }
+}
 
 /// Longest event of a stream here.
 const MAX_EVENT: usize = 256;
 
 /// A tool of another server, as a function of Python.
-pub(crate) fn parse_tool(bytes: &[u8]) -> bool {
+fn parse_tool(bytes: &[u8]) -> bool {
     let Ok(tool) = serde_json::from_slice::<Tool>(bytes) else {
         return false;
     };
@@ -35,7 +49,7 @@ pub(crate) fn parse_tool(bytes: &[u8]) -> bool {
 }
 
 /// What a tool answers, as a value for the code.
-pub(crate) fn parse_answer(bytes: &[u8]) -> bool {
+fn parse_answer(bytes: &[u8]) -> bool {
     let Some((wrapped, bytes)) = bytes.split_first() else {
         return false;
     };
@@ -44,19 +58,19 @@ pub(crate) fn parse_answer(bytes: &[u8]) -> bool {
 }
 
 /// The file that names servers.
-pub(crate) fn parse_servers(bytes: &[u8]) -> bool {
+fn parse_servers(bytes: &[u8]) -> bool {
     let variable = |name: &str| (name.len() < 4).then(|| name.to_owned());
     file::parse(bytes, &variable).is_some()
 }
 
 /// A stream of events, cut where it has zero bytes.
-pub(crate) fn parse_events(bytes: &[u8]) -> bool {
+fn parse_events(bytes: &[u8]) -> bool {
     let chunks: Vec<_> = bytes
         .split(|byte| *byte == 0)
         .map(|chunk| Ok::<_, Infallible>(Frame::data(Bytes::copy_from_slice(chunk))))
         .collect();
     let body = StreamBody::new(futures_util::stream::iter(chunks)).map_err(|never| match never {});
-    let events = http::events::of(body, Allowance::first(), MAX_EVENT, None);
+    let events = client::events::of(body, Allowance::first(), MAX_EVENT, None);
     let read = events.take_while(|event| std::future::ready(event.is_ok())).collect::<Vec<_>>();
     let read = read.now_or_never().unwrap_or_default();
     for event in read.iter().flatten() {
@@ -67,13 +81,13 @@ pub(crate) fn parse_events(bytes: &[u8]) -> bool {
 }
 
 /// Where a server says that its callers should go, which has to be itself.
-pub(crate) fn parse_redirection(location: &str) -> bool {
+fn parse_redirection(location: &str) -> bool {
     let Ok(from) = Url::parse("http://localhost:8000/mcp") else {
         return false;
     };
     Remote::same_server(&from, location).is_some_and(|to| {
-        let uri: axum::http::Uri = to.as_str().parse().expect("what is followed is an address");
-        assert_eq!(uri.authority().map(axum::http::uri::Authority::as_str), Some("localhost:8000"));
+        let uri: http::Uri = to.as_str().parse().expect("what is followed is an address");
+        assert_eq!(uri.authority().map(http::uri::Authority::as_str), Some("localhost:8000"));
         true
     })
 }

@@ -3,7 +3,7 @@
 use std::collections::{BTreeMap, HashMap};
 use std::fmt;
 
-use axum::http::{HeaderName, HeaderValue, Uri};
+use http::{HeaderName, HeaderValue, Uri};
 use url::Url;
 
 /// The most headers that a file gives a server.
@@ -108,7 +108,7 @@ mod tests {
             remote("http://[::1]:80/mcp?key=secret#x", &[("authorization", "Bearer secret ")])
                 .unwrap();
         assert_eq!(fine.url.as_str(), "http://[::1]/mcp?key=secret");
-        assert_eq!(fine.headers[&axum::http::header::AUTHORIZATION], "Bearer secret");
+        assert_eq!(fine.headers[&http::header::AUTHORIZATION], "Bearer secret");
         assert!(!format!("{fine:?}").contains("secret"));
         for (url, headers, says) in [
             ("mcp", &[][..], "url"),

@@ -5,38 +5,24 @@
 //! request is told apart by its headers or the name of its host, which say for which sandbox it is, and by its
 //! path.
 
+mod access;
 mod address;
 mod commands;
-mod context;
 mod contexts;
 mod control;
 mod envelope;
-mod execution;
 mod fault;
 mod files;
-mod filesystem;
-mod form;
 pub(crate) mod fuzzing;
 mod interpreter;
-mod lines;
-mod listing;
-mod merge;
 mod paths;
-mod process;
 mod processes;
+mod record;
 mod registry;
 mod sandbox;
 mod shared;
-mod signature;
-mod snapshot;
-mod snapshots;
 mod target;
-mod tokens;
-mod traits;
-mod turn;
-mod waiting;
 mod watchers;
-mod watching;
 mod wire;
 
 use std::sync::Arc;
@@ -96,12 +82,12 @@ fn by_path() -> Router<App> {
         .route("/contexts/{id}", delete(interpreter::remove_context))
         .route("/contexts/{id}/restart", post(interpreter::restart_context))
         .route("/files", get(files::download).post(files::upload))
-        .route("/filesystem.Filesystem/{method}", post(filesystem::call))
-        .route("/filesystem.Filesystem/WatchDir", post(watching::watch))
-        .route("/process.Process/Start", post(process::start))
-        .route("/process.Process/Connect", post(process::connect))
-        .route("/process.Process/StreamInput", post(process::stream_input))
-        .route("/process.Process/{method}", post(process::call))
+        .route("/filesystem.Filesystem/{method}", post(files::call))
+        .route("/filesystem.Filesystem/WatchDir", post(files::watch))
+        .route("/process.Process/Start", post(commands::start))
+        .route("/process.Process/Connect", post(commands::connect))
+        .route("/process.Process/StreamInput", post(commands::stream_input))
+        .route("/process.Process/{method}", post(commands::call))
 }
 
 fn data_plane() -> Router<App> {

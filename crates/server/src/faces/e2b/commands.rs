@@ -1,7 +1,171 @@
-//! Commands that can be answered without a process: Python itself, and a few that need none.
+//! Commands: those that need no process are answered by an interpreter of their own. The files
+//! that a command changes are merged into its sandbox.
 
-use belljar::Request;
+use std::sync::Arc;
+use std::time::Duration;
+
+use axum::Json;
+use axum::body::Body;
+use axum::extract::{Path, Request};
+use axum::http::{HeaderMap, HeaderValue, StatusCode, header};
+use axum::response::{IntoResponse, Response};
+use base64::Engine;
+use base64::engine::general_purpose::STANDARD;
+use belljar::Outcome;
+use belljar::event::{Event, EventKind, event_channel};
+use belljar::outcome::ErrorKind;
 use belljar::request::Dialect;
+use belljar::session::SessionFiles;
+use serde::Deserialize;
+use serde::de::DeserializeOwned;
+use serde_json::{Value, json};
+use tokio::sync::mpsc;
+use tokio_stream::wrappers::ReceiverStream;
+
+use super::envelope::{self, MAX_MESSAGE};
+use super::fault::Fault;
+use super::paths::{self, HOME};
+use super::processes::{Config, Listed, Message, Process, Selector};
+use super::sandbox::Sandbox;
+use super::target::{Open, body, json_body};
+use crate::service::anywhere::{AtHand, Use};
+use crate::service::held::Held;
+use crate::service::owner::Owner;
+
+const NONE: &str = "there are no processes in this sandbox; use run_code";
+
+#[derive(Debug, Deserialize)]
+struct Start {
+    process: Config,
+    #[serde(default)]
+    tag: Option<String>,
+}
+
+#[derive(Debug, Deserialize)]
+struct Selected {
+    process: Selector,
+}
+
+#[derive(Debug, Default, Deserialize)]
+struct Asked {
+    #[serde(default)]
+    process: Selector,
+    #[serde(default)]
+    signal: Value,
+}
+
+/// `POST /process.Process/{method}`, but those that answer with a stream.
+pub(super) async fn call(
+    sandbox: Result<Open, Fault>,
+    Path(method): Path<String>,
+    request: Request,
+) -> Response {
+    let answered = async {
+        let Open(sandbox) = sandbox?;
+        answer(&sandbox, &method, request).await
+    };
+    match answered.await {
+        Ok(answer) => Json(answer).into_response(),
+        Err(fault) => fault.into_connect(),
+    }
+}
+
+async fn answer(sandbox: &Sandbox, method: &str, request: Request) -> Result<Value, Fault> {
+    let unimplemented = |message: &str| Fault::new(StatusCode::NOT_IMPLEMENTED, message);
+    match method {
+        "List" => Ok(sandbox.processes.list()),
+        "SendSignal" => {
+            let asked: Asked = json_body(&sandbox.owner, request).await?;
+            let process = sandbox.processes.find(&asked.process)?;
+            match &asked.signal {
+                Value::String(name) if name == "SIGNAL_SIGKILL" || name == "SIGNAL_SIGTERM" => {}
+                Value::Number(number) if matches!(number.as_u64(), Some(9 | 15)) => {}
+                other => {
+                    return Err(Fault::invalid(format!(
+                        "{other} is no signal that ends a command"
+                    )));
+                }
+            }
+            process.kill();
+            Ok(json!({}))
+        }
+        "SendInput" | "CloseStdin" | "Update" => {
+            let asked: Asked = json_body(&sandbox.owner, request).await?;
+            sandbox.processes.find(&asked.process)?;
+            Err(unimplemented("a command has no standard input and no terminal here"))
+        }
+        _ => Err(unimplemented(NONE)),
+    }
+}
+
+/// `POST /process.Process/StreamInput`.
+pub(super) async fn stream_input(sandbox: Result<Open, Fault>) -> Response {
+    let fault = sandbox.map(|_| "a command has no standard input here");
+    stream(fault.and_then(|why| Err(Fault::new(StatusCode::NOT_IMPLEMENTED, why))))
+}
+
+/// `POST /process.Process/Connect`.
+pub(super) async fn connect(sandbox: Result<Open, Fault>, request: Request) -> Response {
+    let followed = async {
+        let Open(sandbox) = sandbox?;
+        let asked: Selected = first(&sandbox.owner, request).await?;
+        sandbox.processes.find(&asked.process)?.follow()
+    };
+    stream(followed.await)
+}
+
+/// `POST /process.Process/Start`.
+pub(super) async fn start(sandbox: Result<Open, Fault>, request: Request) -> Response {
+    let begun = async {
+        let Open(sandbox) = sandbox?;
+        let time = time(request.headers());
+        let Start { process, tag } = first(&sandbox.owner, request).await?;
+        let command = Command::of(&process.cmd, &process.args)
+            .ok_or_else(|| Fault::new(StatusCode::NOT_IMPLEMENTED, NONE))?;
+        let mut request = command.into_request(sandbox.request(String::new()));
+        request.run_env.clone_from(&process.envs);
+        let cwd = paths::existing(process.cwd.as_deref().unwrap_or(HOME))?;
+        request.cwd = Some(cwd.absolute());
+        let listed = sandbox.processes.add(sandbox.next(), process, tag)?;
+        let messages = listed.process.follow()?;
+        tokio::spawn(run(sandbox, listed, request, time));
+        Ok(messages)
+    };
+    stream(begun.await)
+}
+
+/// Whether a message is the beginning of a process, as it has to be.
+pub(super) fn is_start(message: &[u8]) -> bool {
+    serde_json::from_slice::<Start>(message).is_ok()
+}
+
+/// How long a client lets a command run: it is ended then, whether anybody follows it or not.
+fn time(headers: &HeaderMap) -> Option<Duration> {
+    let millis = headers.get("connect-timeout-ms")?.to_str().ok()?.parse().ok()?;
+    Some(Duration::from_millis(millis)).filter(|time| !time.is_zero())
+}
+
+/// The first message of a call that is answered with a stream.
+pub(super) async fn first<T: DeserializeOwned>(
+    owner: &Owner,
+    request: Request,
+) -> Result<T, Fault> {
+    let body = body(owner, request, MAX_MESSAGE + 64).await?;
+    serde_json::from_slice(envelope::first_message(&body)?)
+        .map_err(|error| Fault::invalid(format!("the message is not as it has to be: {error}")))
+}
+
+/// The answer of a call that is answered with a stream.
+pub(super) fn stream(messages: Result<mpsc::Receiver<Message>, Fault>) -> Response {
+    let body = match messages {
+        Ok(messages) => Body::from_stream(ReceiverStream::new(messages)),
+        Err(fault) => Body::from(envelope::end(Some(&fault))),
+    };
+    let mut response = Response::new(body);
+    let kind = HeaderValue::from_static("application/connect+json");
+    response.headers_mut().insert(header::CONTENT_TYPE, kind);
+    response
+}
 
 /// What a command comes down to.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -80,7 +244,7 @@ impl Command {
     }
 
     /// The request that answers it, of one that has limits and nothing else.
-    pub(super) fn into_request(self, mut request: Request) -> Request {
+    pub(super) fn into_request(self, mut request: belljar::Request) -> belljar::Request {
         request.echo = Some(belljar::request::Echo::None);
         match self {
             Self::Code(code, args) => {
@@ -130,6 +294,171 @@ fn unquoted(line: &str) -> String {
         }
     }
     outside
+}
+
+/// Runs a command, for at most so long.
+pub(super) async fn run(
+    sandbox: Arc<Sandbox>,
+    listed: Listed,
+    request: belljar::Request,
+    time: Option<Duration>,
+) {
+    let process = Arc::clone(&listed.process);
+    let (watcher, mut events) = event_channel();
+    let request = sandbox.with_env(request).watch(watcher).interrupt(&process.interrupt);
+    let mut execution = std::pin::pin!(execute(&sandbox, request, &process));
+    let mut over = std::pin::pin!(tokio::time::sleep(time.unwrap_or(Duration::MAX)));
+    let ended = loop {
+        tokio::select! {
+            biased;
+            Some(event) = events.next() => {
+                if let Some(data) = data(event) {
+                    process.tell(&json!({ "data": data })).await;
+                }
+            }
+            ended = &mut execution => break ended,
+            () = &mut over, if !process.is_killed() => process.kill(),
+            () = sandbox.killed.cancelled(), if !process.is_killed() => process.kill(),
+        }
+    };
+    while let Some(event) = events.next().await {
+        if let Some(data) = data(event) {
+            process.tell(&json!({ "data": data })).await;
+        }
+    }
+    let fault = match ended {
+        Ok(outcome) => {
+            process.tell(&json!({"end": end(outcome.as_ref(), &process)})).await;
+            None
+        }
+        Err(fault) => Some(fault),
+    };
+    // Whoever reads the end of it finds it ended.
+    drop(listed);
+    process.finish(fault.as_ref()).await;
+}
+
+/// Runs it, unless it is killed before it begins.
+async fn execute(
+    sandbox: &Sandbox,
+    request: belljar::Request,
+    process: &Process,
+) -> Result<Option<Outcome>, Fault> {
+    let held = sandbox.fresh(HOME).await?;
+    let ran = Box::pin(execute_in(sandbox, request, process, &held)).await;
+    sandbox.remove_session(held.id()).await;
+    ran
+}
+
+async fn execute_in(
+    sandbox: &Sandbox,
+    request: belljar::Request,
+    process: &Process,
+    held: &Held,
+) -> Result<Option<Outcome>, Fault> {
+    let turn = tokio::select! {
+        turn = sandbox.turn_waiting(|_| Use::Look) => turn?,
+        () = process.killed.cancelled() => return Ok(None),
+    };
+    let at = sandbox.service().at_hand(&sandbox.owner, held.id(), Use::Run).await?;
+    let theirs = at.session().all_files();
+    let given = match turn.files() {
+        Ok(files) => theirs.replace_with(&files).await.map_err(Fault::from),
+        Err(fault) => Err(fault),
+    };
+    turn.leave().await?;
+    given?;
+    let base = Base::of(sandbox, &at).await?;
+    let ran = async {
+        let outcome = sandbox.service().run_at(&sandbox.owner, at, request).await?;
+        let at = sandbox.service().at_hand(&sandbox.owner, held.id(), Use::Look).await?;
+        let is_changed = !base.is_as_in(sandbox, &at).await?;
+        at.leave().await?;
+        if is_changed {
+            let turn = sandbox.turn_waiting(|_| Use::Change).await?;
+            let given = match turn.files() {
+                Ok(ours) => base.give(&ours, &theirs).await,
+                Err(fault) => Err(fault),
+            };
+            sandbox.done(turn).await?;
+            given?;
+        }
+        Ok(Some(outcome))
+    };
+    let ran = Box::pin(ran).await;
+    base.remove(sandbox).await;
+    ran
+}
+
+/// What an event adds to one of the streams.
+fn data(event: Event) -> Option<Value> {
+    match event.kind {
+        EventKind::Stdout { text } => Some(json!({"stdout": STANDARD.encode(text)})),
+        EventKind::Stderr { text } => Some(json!({"stderr": STANDARD.encode(text)})),
+        EventKind::Display(display) | EventKind::Result(display) => {
+            let text = display.data.get("text/plain")?.as_str()?;
+            Some(json!({"stdout": STANDARD.encode(format!("{text}\n"))}))
+        }
+        EventKind::Error { error, detail } if detail.kind != ErrorKind::Exit => {
+            let text = detail.traceback.unwrap_or(error);
+            Some(json!({"stderr": STANDARD.encode(format!("{}\n", text.trim_end()))}))
+        }
+        _ => None,
+    }
+}
+
+/// How a process with that outcome would have ended.
+fn end(outcome: Option<&Outcome>, process: &Process) -> Value {
+    let detail = outcome.map(|outcome| outcome.error_detail.as_ref());
+    let is_interrupted =
+        matches!(detail, Some(Some(detail)) if detail.kind == ErrorKind::Interrupted);
+    if detail.is_none() || (is_interrupted && process.is_killed()) {
+        let status = "signal: killed";
+        return json!({"exitCode": -1, "exited": false, "status": status, "error": status});
+    }
+    let code = match detail.flatten() {
+        None => 0,
+        Some(detail) => match (detail.kind, detail.exit_status) {
+            (ErrorKind::Exit, Some(status)) => status,
+            (ErrorKind::Interrupted, _) => 130,
+            _ => 1,
+        },
+    };
+    json!({"exitCode": code, "exited": true, "status": format!("exit status {code}")})
+}
+
+/// The files of a session, as they were at one moment: another session, which has them.
+pub(super) struct Base(Held);
+
+impl Base {
+    pub(super) async fn of(sandbox: &Sandbox, at: &AtHand) -> Result<Self, Fault> {
+        Ok(Self(sandbox.service().fork_of(&sandbox.owner, at, None).await?))
+    }
+
+    /// Whether a session has the same files still.
+    pub(super) async fn is_as_in(&self, sandbox: &Sandbox, at: &AtHand) -> Result<bool, Fault> {
+        let copy = Self::of(sandbox, at).await?;
+        let changed = copy.files().replace_with(&self.files()).await;
+        copy.remove(sandbox).await;
+        Ok(!changed?)
+    }
+
+    fn files(&self) -> SessionFiles {
+        self.0.session().all_files()
+    }
+
+    pub(super) async fn remove(self, sandbox: &Sandbox) {
+        sandbox.remove_session(self.0.id()).await;
+    }
+
+    /// Gives `ours` what is other in `theirs` than here.
+    pub(super) async fn give(
+        &self,
+        ours: &SessionFiles,
+        theirs: &SessionFiles,
+    ) -> Result<(), Fault> {
+        Ok(ours.merge(&self.files(), theirs).await?)
+    }
 }
 
 #[cfg(test)]

@@ -11,10 +11,10 @@ use axum::response::{IntoResponse, Response};
 use chrono::{DateTime, Utc};
 
 use super::fault::Fault;
+use super::record::sizes;
 use super::registry::{DEFAULT_TIMEOUT, Sandboxes, is_there, is_wanted, seconds, timestamp};
 use super::sandbox::Sandbox;
 use super::target::{Caller, json_body};
-use super::traits::sizes;
 use super::wire::{
     Connect, Created, Detail, Fork, Forked, Lifecycle, Listing, Network, NewSandbox, NewSnapshot,
     Pause, Refresh, State, Timeout,

@@ -1,27 +1,37 @@
-//! Files as bytes: downloads, and uploads as forms or as they are.
+//! Files of a sandbox: upload and download, the calls of the file system, watched directories.
 
 use std::io::Read;
 use std::sync::Arc;
+use std::time::SystemTime;
 
 use axum::Json;
 use axum::body::Body;
 use axum::extract::multipart::Field;
-use axum::extract::{FromRequest, FromRequestParts, Multipart, Query, Request, State as FromState};
+use axum::extract::{
+    FromRequest, FromRequestParts, Multipart, Path, Query, Request, State as FromState,
+};
 use axum::http::request::Parts;
 use axum::http::{HeaderValue, StatusCode, header};
 use axum::response::{IntoResponse, Response};
+use belljar::session::{PathEntry, PathKind, SessionFiles};
 use bytes::Bytes;
 use flate2::read::MultiGzDecoder;
 use futures_util::StreamExt;
-use serde::Deserialize;
-use serde_json::json;
+use serde::{Deserialize, Serialize};
+use serde_json::{Value, json};
+use tokio::sync::mpsc;
 
+use super::access::{Operation, Signed};
 use super::address::Address;
+use super::commands::{first, stream};
+use super::envelope;
 use super::fault::Fault;
 use super::paths::{self, Inside, missing};
+use super::processes::Message;
+use super::registry::timestamp;
 use super::sandbox::Sandbox;
-use super::signature::{Operation, Signed};
-use super::target::{Reached, admitted, reach_by_token, sandboxes, token};
+use super::target::{Open, Reached, admitted, json_body, reach_by_token, sandboxes, token};
+use super::watchers::{Watch, Watcher};
 use super::wire::Written;
 use crate::http::app::App;
 use crate::http::sealed::{self, Reading};
@@ -241,4 +251,224 @@ fn path_of(asked: &Asked, field: &Field<'_>) -> Result<Inside, Fault> {
         ));
     }
     Ok(path)
+}
+
+/// The most entries of one listing.
+const MAX_ENTRIES: usize = 20_000;
+
+#[derive(Debug, Default, Deserialize)]
+struct Call {
+    #[serde(default)]
+    path: String,
+    #[serde(default)]
+    depth: usize,
+    #[serde(default)]
+    source: String,
+    #[serde(default)]
+    destination: String,
+}
+
+#[derive(Debug, Deserialize)]
+#[serde(rename_all = "camelCase")]
+struct Watched {
+    watcher_id: String,
+}
+
+/// Something in a sandbox, as clients read it.
+#[derive(Debug, PartialEq, Serialize)]
+#[serde(rename_all = "camelCase")]
+struct Entry {
+    name: String,
+    #[serde(rename = "type")]
+    kind: &'static str,
+    path: String,
+    /// 64-bit numbers are strings here.
+    size: String,
+    mode: u32,
+    permissions: &'static str,
+    owner: &'static str,
+    group: &'static str,
+    modified_time: String,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    symlink_target: Option<String>,
+}
+
+impl Entry {
+    fn of(found: PathEntry) -> Self {
+        let (kind, mode, permissions) = match found.kind {
+            PathKind::Directory => ("FILE_TYPE_DIRECTORY", 0o755, "drwxr-xr-x"),
+            PathKind::Link => ("FILE_TYPE_SYMLINK", 0o777, "Lrwxrwxrwx"),
+            _ => ("FILE_TYPE_FILE", 0o644, "-rw-r--r--"),
+        };
+        let path = paths::absolute(&found.path);
+        Self {
+            name: paths::name(&path).to_owned(),
+            kind,
+            path,
+            size: found.size.to_string(),
+            mode,
+            permissions,
+            owner: "user",
+            group: "user",
+            modified_time: timestamp(found.modified.unwrap_or_else(SystemTime::now)),
+            symlink_target: found.target,
+        }
+    }
+}
+
+/// `POST /filesystem.Filesystem/{method}`.
+pub(super) async fn call(
+    sandbox: Result<Open, Fault>,
+    Path(method): Path<String>,
+    request: Request,
+) -> Response {
+    let answered = async {
+        let Open(sandbox) = sandbox?;
+        match method.as_str() {
+            "CreateWatcher" => {
+                let asked = json_body(&sandbox.owner, request).await?;
+                let turn = sandbox.turn(Use::Look).await?;
+                let added = sandbox.watchers.add(&turn.files()?, asked).await;
+                turn.leave().await?;
+                added
+            }
+            "GetWatcherEvents" => {
+                let Watched { watcher_id } = json_body(&sandbox.owner, request).await?;
+                let turn = sandbox.turn(Use::Look).await?;
+                let events = sandbox.watchers.events(&turn.files()?, &watcher_id).await;
+                turn.leave().await?;
+                events
+            }
+            "RemoveWatcher" => {
+                let Watched { watcher_id } = json_body(&sandbox.owner, request).await?;
+                sandbox.watchers.remove(&watcher_id)
+            }
+            _ => {
+                let asked = json_body(&sandbox.owner, request).await?;
+                answer(&sandbox, &method, asked).await
+            }
+        }
+    };
+    match answered.await {
+        Ok(answer) => Json(answer).into_response(),
+        Err(fault) => fault.into_connect(),
+    }
+}
+
+async fn answer(sandbox: &Arc<Sandbox>, method: &str, asked: Call) -> Result<Value, Fault> {
+    let changes = matches!(method, "MakeDir" | "Move" | "Remove");
+    let turn = sandbox.turn(if changes { Use::Change } else { Use::Look }).await?;
+    let answered = call_on(&turn.files()?, method, asked).await;
+    if changes {
+        sandbox.done(turn).await?;
+    }
+    answered
+}
+
+async fn call_on(files: &SessionFiles, method: &str, asked: Call) -> Result<Value, Fault> {
+    match method {
+        "Stat" => {
+            let path = paths::existing(&asked.path)?;
+            Ok(json!({"entry": entry(files, &path).await?}))
+        }
+        "ListDir" => {
+            let path = paths::existing(&asked.path)?;
+            let found = files.list(path.as_str(), asked.depth.max(1)).await;
+            let found = found.map_err(|error| missing(error, &path))?;
+            if found.len() > MAX_ENTRIES {
+                let message =
+                    format!("there are more than {MAX_ENTRIES} entries; list with less depth");
+                return Err(Fault::new(StatusCode::TOO_MANY_REQUESTS, message));
+            }
+            let entries: Vec<Entry> = found.into_iter().map(Entry::of).collect();
+            Ok(json!({ "entries": entries }))
+        }
+        "MakeDir" => {
+            let path = paths::writable(&asked.path)?;
+            if files.stat(path.as_str()).await.is_ok() {
+                let message = format!("path '{}' already exists", path.absolute());
+                return Err(Fault::new(StatusCode::CONFLICT, message));
+            }
+            files.make_dir(path.as_str()).await?;
+            Ok(json!({"entry": entry(files, &path).await?}))
+        }
+        "Move" => {
+            let (from, to) =
+                (paths::existing(&asked.source)?, paths::writable(&asked.destination)?);
+            if let Some(dir) = to.dir() {
+                files.stat(from.as_str()).await.map_err(|error| missing(error, &from))?;
+                files.make_dir(dir.as_str()).await?;
+            }
+            files
+                .rename(from.as_str(), to.as_str())
+                .await
+                .map_err(|error| missing(error, &from))?;
+            Ok(json!({"entry": entry(files, &to).await?}))
+        }
+        "Remove" => {
+            let path = paths::existing(&asked.path)?;
+            files.remove(path.as_str()).await.map_err(|error| missing(error, &path))?;
+            Ok(json!({}))
+        }
+        _ => {
+            let message = format!("{method} is not offered here");
+            Err(Fault::new(StatusCode::NOT_IMPLEMENTED, message))
+        }
+    }
+}
+
+async fn entry(files: &SessionFiles, path: &Inside) -> Result<Entry, Fault> {
+    let found = files.stat(path.as_str()).await.map_err(|error| missing(error, path))?;
+    Ok(Entry::of(found))
+}
+
+/// Messages that wait for a client.
+const MAX_MESSAGES: usize = 16;
+
+/// `POST /filesystem.Filesystem/WatchDir`.
+pub(super) async fn watch(sandbox: Result<Open, Fault>, request: Request) -> Response {
+    let begun = async {
+        let Open(sandbox) = sandbox?;
+        let asked: Watch = first(&sandbox.owner, request).await?;
+        let place = sandbox.watchers.place()?;
+        // What happens from here on is told.
+        let changes = sandbox.changed.subscribe();
+        let turn = sandbox.turn(Use::Look).await?;
+        let watcher = Watcher::of(&turn.files()?, asked, place).await?;
+        turn.leave().await?;
+        let (messages, waiting) = mpsc::channel(MAX_MESSAGES);
+        tokio::spawn(tell(sandbox, watcher, changes, messages));
+        Ok(waiting)
+    };
+    stream(begun.await)
+}
+
+/// Tells a client what happens in a directory, for as long as it listens.
+async fn tell(
+    sandbox: Arc<Sandbox>,
+    mut watcher: Watcher,
+    mut changes: tokio::sync::watch::Receiver<()>,
+    messages: mpsc::Sender<Message>,
+) {
+    let told = async {
+        let _ = messages.send(Ok(envelope::message(&json!({"start": {}})))).await;
+        loop {
+            tokio::select! {
+                () = messages.closed() => return Ok(()),
+                () = sandbox.killed.cancelled() => return Ok(()),
+                _ = changes.changed() => {}
+            }
+            let turn = sandbox.turn(Use::Look).await?;
+            let events = watcher.look(&turn.files()?).await;
+            turn.leave().await?;
+            for event in events? {
+                let message = envelope::message(&json!({ "filesystem": event }));
+                if messages.send(Ok(message)).await.is_err() {
+                    return Ok(());
+                }
+            }
+        }
+    };
+    let told: Result<(), Fault> = told.await;
+    let _ = messages.send(Ok(envelope::end(told.err().as_ref()))).await;
 }

@@ -1,11 +1,11 @@
 //! The parsers of what E2B's clients send, as fuzz targets and tests call them.
 
 use super::address::Address;
-use super::commands::Command;
+use super::commands::{Command, is_start};
+use super::control;
 use super::envelope::first_message;
 use super::paths::{Place, place};
 use super::wire::{Execute, NewContext, NewSandbox};
-use super::{control, process};
 
 /// Reads bytes in the form that the first one names; whether they are what they should be.
 pub(crate) fn parse(bytes: &[u8]) -> bool {
@@ -14,7 +14,7 @@ pub(crate) fn parse(bytes: &[u8]) -> bool {
     };
     let text = String::from_utf8_lossy(bytes);
     match form % 6 {
-        0 => first_message(bytes).is_ok_and(process::is_start),
+        0 => first_message(bytes).is_ok_and(is_start),
         1 => Address::in_host(&text).is_some(),
         2 => match place(&text) {
             Ok(Place::Inside(inside)) => {

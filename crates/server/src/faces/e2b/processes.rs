@@ -14,7 +14,7 @@ use tokio_util::sync::CancellationToken;
 
 use super::envelope;
 use super::fault::Fault;
-use super::traits::lock;
+use super::record::lock;
 
 /// The most commands of a sandbox at once.
 const MAX_PROCESSES: usize = 16;

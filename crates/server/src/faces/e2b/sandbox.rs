@@ -8,12 +8,13 @@ use belljar::{Request, RequestLimits};
 use tokio::sync::{OwnedMutexGuard, watch};
 use tokio_util::sync::CancellationToken;
 
-use super::context::{Context, Latest, Note};
 use super::fault::Fault;
-use super::form::{Form, SANDBOXES, millis};
 use super::paths::HOME;
 use super::processes::Processes;
-use super::traits::{Lease, Traits, lock, max_disk, new_id, options, with_env};
+use super::record::{
+    Context, Form, Latest, Lease, Note, SANDBOXES, Traits, lock, max_disk, millis, new_id, options,
+    with_env,
+};
 use super::watchers::Watchers;
 use super::wire::State;
 use crate::service::Service;

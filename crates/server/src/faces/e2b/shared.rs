@@ -5,11 +5,9 @@
 use std::sync::Arc;
 use std::time::{Duration, UNIX_EPOCH};
 
-use super::context::Context;
 use super::fault::{Fault, gone};
-use super::form::{ContextForm, Form, lease, millis, settle};
+use super::record::{Context, ContextForm, Form, lease, lock, millis, settle};
 use super::sandbox::Sandbox;
-use super::traits::lock;
 use crate::service::Service;
 use crate::service::anywhere::Document;
 use crate::service::owner::Owner;

@@ -1,5 +1,5 @@
-//! Directories that clients watch. Files change by runs and by calls of clients, so that what happened is found
-//! by comparing before and after.
+//! Directories that clients watch. Files change by runs and by calls of clients, so events are
+//! found by comparing the entries before and after.
 
 use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex};
@@ -10,9 +10,8 @@ use serde::Deserialize;
 use serde_json::{Value, json};
 
 use super::fault::Fault;
-use super::listing::{Listing, listing};
 use super::paths::{self, Inside, missing};
-use super::traits::{lock, new_id};
+use super::record::{lock, new_id};
 
 /// The most directories of a sandbox that are watched at once.
 const MAX_WATCHERS: usize = 8;
@@ -22,7 +21,7 @@ const MAX_BYTES: usize = 256 << 10;
 
 /// What a client wants to be watched.
 #[derive(Clone, Debug, Default, Deserialize)]
-pub(super) struct Asked {
+pub(super) struct Watch {
     #[serde(default)]
     path: String,
     #[serde(default)]
@@ -40,7 +39,7 @@ pub(super) struct Watchers {
 /// One of them, and what it had when somebody looked last.
 pub(super) struct Watcher {
     path: Inside,
-    asked: Asked,
+    asked: Watch,
     seen: Listing,
     _place: Arc<()>,
 }
@@ -58,7 +57,7 @@ impl Watchers {
     }
 
     /// Watches a directory for a client that asks what happened; its id.
-    pub(super) async fn add(&self, files: &SessionFiles, asked: Asked) -> Result<Value, Fault> {
+    pub(super) async fn add(&self, files: &SessionFiles, asked: Watch) -> Result<Value, Fault> {
         let watcher = Watcher::of(files, asked, self.place()?).await?;
         let id = new_id();
         lock(&self.polled).insert(id.clone(), Arc::new(tokio::sync::Mutex::new(watcher)));
@@ -81,7 +80,7 @@ impl Watchers {
 impl Watcher {
     pub(super) async fn of(
         files: &SessionFiles,
-        asked: Asked,
+        asked: Watch,
         place: Arc<()>,
     ) -> Result<Self, Fault> {
         let path = paths::existing(&asked.path)?;
@@ -162,4 +161,17 @@ fn events<'a>(before: &'a Listing, now: &'a Listing) -> Vec<(&'a str, &'static s
         }
     }
     events
+}
+
+/// Files, directories and links, by path.
+pub(super) type Listing = BTreeMap<String, PathEntry>;
+
+/// What lies in a directory.
+pub(super) async fn listing(
+    files: &SessionFiles,
+    dir: &str,
+    depth: usize,
+) -> Result<Listing, Fault> {
+    let found = files.list(dir, depth).await?;
+    Ok(found.into_iter().map(|entry| (entry.path.clone(), entry)).collect())
 }

@@ -151,8 +151,8 @@ pub(crate) fn copy_whole(files: &Files, top: &str, to: &Path) -> Result<(), Work
 fn stays_inside(link: &str, target: &str) -> bool {
     let mut above = link.matches('/').count();
     let mut descends = false;
-    let is_plain = !target.starts_with('/') && !(cfg!(windows) && target.contains(['\\', ':']));
-    is_plain
+    let is_foreign = cfg!(windows) && target.contains(['\\', ':']);
+    !(target.starts_with('/') || is_foreign)
         && target.split('/').all(|name| match name {
             "" | "." => true,
             ".." => !descends && above.checked_sub(1).inspect(|left| above = *left).is_some(),

@@ -39,9 +39,10 @@ use tower::util::MapRequestLayer;
 use self::address::{Address, ENVD, INTERPRETER};
 use self::fault::Fault;
 use self::registry::Sandboxes;
+use crate::http::access::route;
 use crate::http::app::App;
 use crate::http::idempotency::{self, Refused};
-use crate::http::{access, sealed};
+use crate::http::sealed;
 
 /// Adds E2B's faces to a router: the control plane by its paths, and what is for a sandbox by its headers or
 /// the name of its host, whatever its path, before anything else is looked at.
@@ -94,7 +95,7 @@ fn data_plane() -> Router<App> {
     by_path()
         .route("/health", get(files::health))
         .fallback(|| async { Fault::not_found("there is nothing here") })
-        .layer(MapRequestLayer::new(access::route))
+        .layer(MapRequestLayer::new(route))
         // The layer of all routes is lost with the request's other extensions.
         .layer(DefaultBodyLimit::disable())
 }

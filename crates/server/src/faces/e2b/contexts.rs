@@ -98,7 +98,7 @@ impl Sandbox {
     pub(super) async fn add_context(&self, cwd: &str) -> Result<Arc<Context>, Fault> {
         if lock(&self.contexts).len() >= MAX_CONTEXTS {
             let message = format!("a sandbox has at most {MAX_CONTEXTS} contexts");
-            return Err(Fault::new(axum::http::StatusCode::TOO_MANY_REQUESTS, message));
+            return Err(Fault::new(StatusCode::TOO_MANY_REQUESTS, message));
         }
         let held = self.start(cwd).await?;
         let context = Context::new(new_id(), cwd, held.id(), Note::default());

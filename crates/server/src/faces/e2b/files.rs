@@ -85,7 +85,7 @@ pub(super) async fn download(
     let files = turn.files()?;
     drop(turn);
     let found = files.stat(path.as_str()).await.map_err(|error| missing(error, &path))?;
-    if found.kind == belljar::session::PathKind::Directory {
+    if found.kind == PathKind::Directory {
         return Err(Fault::invalid(format!("path '{}' is a directory", path.absolute())));
     }
     let first = files.read(path.as_str(), ..PIECE).await.map_err(|error| missing(error, &path))?;

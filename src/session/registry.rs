@@ -512,7 +512,7 @@ impl Registry {
         }
     }
 
-    /// Suspends sessions whose lease has ended or that have been idle for long.
+    /// Suspends sessions whose lease has ended, that have been idle for long, or that are too many.
     fn suspend_due(&self) {
         let storage = self.lock().storage.clone();
         storage.inspect(|storage| storage.pages.trim());
@@ -522,6 +522,22 @@ impl Registry {
             if is_over || inner.context.used().elapsed() >= self.bounds.suspend_after {
                 inner.suspend();
             }
+        }
+        // Sessions that were busy when room was made.
+        self.suspend_surplus(0);
+    }
+
+    /// Suspends the least recently used sessions until `coming` more fit into `max_awake`.
+    fn suspend_surplus(&self, coming: usize) {
+        let idle = self.lock().in_memory();
+        let surplus = (idle.len() + coming).saturating_sub(self.bounds.max_awake.max(1));
+        let mut suspended = 0;
+        let by_use = idle.iter().enumerate().map(|(n, inner)| Reverse((inner.context.used(), n)));
+        let mut by_use: BinaryHeap<_> = by_use.collect();
+        while suspended < surplus
+            && let Some(Reverse((_, n))) = by_use.pop()
+        {
+            suspended += usize::from(idle[n].suspend());
         }
     }
 }
@@ -539,16 +555,7 @@ impl Drop for Registry {
 
 impl Room for Registry {
     fn make_room(&self) {
-        let idle = self.lock().in_memory();
-        let surplus = (idle.len() + 1).saturating_sub(self.bounds.max_awake.max(1));
-        let mut suspended = 0;
-        let by_use = idle.iter().enumerate().map(|(n, inner)| Reverse((inner.context.used(), n)));
-        let mut by_use: BinaryHeap<_> = by_use.collect();
-        while suspended < surplus
-            && let Some(Reverse((_, n))) = by_use.pop()
-        {
-            suspended += usize::from(idle[n].suspend());
-        }
+        self.suspend_surplus(1);
     }
 
     fn is_full(&self) -> bool {

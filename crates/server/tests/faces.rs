@@ -1,0 +1,113 @@
+//! The server without Python: requests to its interfaces, run by the guest of `tests/toy`.
+
+#[path = "../../../tests/toy/guest.rs"]
+mod guest;
+
+use std::net::SocketAddr;
+
+use belljar::Runtime;
+use belljar_server::{App, Faces, Keys, Server, Service, Settings};
+use serde_json::{Value, json};
+use tokio::io::{AsyncReadExt, AsyncWriteExt};
+use tokio::net::TcpStream;
+
+/// Starts a server on a port of its own.
+async fn server() -> SocketAddr {
+    let runtime = Runtime::builder().bundle(guest::bundle()).build().unwrap();
+    let mut settings = Settings::default();
+    settings.faces = Faces::all();
+    let app = App::new(Service::new(runtime), Keys::none(), settings);
+    let server = Server::bind(app, SocketAddr::from(([127, 0, 0, 1], 0))).await.unwrap();
+    let address = server.url().trim_start_matches("http://").parse().unwrap();
+    tokio::spawn(server.run(std::future::pending()));
+    address
+}
+
+/// Sends a request; status and body of the response.
+async fn ask(server: SocketAddr, method: &str, path: &str, body: &Value) -> (u16, String) {
+    let body = body.to_string();
+    let head = format!(
+        "{method} {path} HTTP/1.1\r\nHost: {server}\r\nContent-Type: application/json\r\n\
+         Content-Length: {}\r\nConnection: close\r\n\r\n",
+        body.len()
+    );
+    let mut stream = TcpStream::connect(server).await.unwrap();
+    stream.write_all(head.as_bytes()).await.unwrap();
+    stream.write_all(body.as_bytes()).await.unwrap();
+    let mut answer = String::new();
+    stream.read_to_string(&mut answer).await.unwrap();
+    let (head, body) = answer.split_once("\r\n\r\n").unwrap();
+    let status = head.split(' ').nth(1).unwrap().parse().unwrap();
+    (status, body.to_owned())
+}
+
+/// The same with a body that must be JSON.
+async fn post(server: SocketAddr, path: &str, body: Value) -> (u16, Value) {
+    let (status, body) = ask(server, "POST", path, &body).await;
+    (status, serde_json::from_str(&body).unwrap_or_else(|e| panic!("{path}: {status} {body}: {e}")))
+}
+
+#[tokio::test]
+async fn the_server_is_ready_when_it_runs_code() {
+    let server = server().await;
+    for (path, answer) in [("/healthz", "ok\n"), ("/readyz", "ready\n")] {
+        assert_eq!(ask(server, "GET", path, &Value::Null).await, (200, answer.to_owned()));
+    }
+}
+
+#[tokio::test]
+async fn runs_answer_with_their_outcome() {
+    let server = server().await;
+    let request =
+        json!({"code": "read in\nprint\nwrite out x\nvalue [1]", "files": {"in": "text"}});
+    let (status, outcome) = post(server, "/v1/runs", request).await;
+    assert_eq!(
+        (status, &outcome["stdout"], &outcome["result"]),
+        (200, &json!("text\n"), &json!([1]))
+    );
+    assert_eq!(outcome["files"], json!([{"path": "out", "size": 1}]), "{outcome:#}");
+    let (status, outcome) = post(server, "/v1/runs", json!({"code": "spin", "timeout": 0.1})).await;
+    assert_eq!((status, &outcome["error_detail"]["kind"]), (200, &json!("timeout")));
+    let (status, problem) = post(server, "/v1/runs", json!({"code": "spin", "timeout": 1e9})).await;
+    assert_eq!((status, &problem["code"]), (422, &json!("refused")));
+}
+
+#[tokio::test]
+async fn sessions_keep_their_state_between_requests() {
+    let server = server().await;
+    let (status, made) = post(server, "/v1/sessions", json!({})).await;
+    assert_eq!(status, 201, "{made:#}");
+    let session = format!("/v1/sessions/{}", made["id"].as_str().unwrap());
+    let runs = format!("{session}/runs");
+    for n in 1..4 {
+        let (_, outcome) = post(server, &runs, json!({"code": "add a 1\nget a"})).await;
+        assert_eq!(outcome["stdout"], format!("{n}\n"), "{outcome:#}");
+    }
+    let (_, outcome) = post(server, &runs, json!({"code": "add a 1\ntrap"})).await;
+    assert_eq!(outcome["error_detail"]["kind"], "crash");
+    assert_eq!(ask(server, "POST", &format!("{session}/suspend"), &json!({})).await.0 / 100, 2);
+    let (_, outcome) = post(server, &runs, json!({"code": "get a"})).await;
+    assert_eq!(outcome["stdout"], "3\n", "{outcome:#}");
+    assert_eq!(ask(server, "DELETE", &session, &Value::Null).await.0 / 100, 2);
+    assert_eq!(ask(server, "POST", &runs, &json!({"code": "get a"})).await.0, 404);
+}
+
+#[tokio::test]
+async fn other_services_are_answered_in_their_own_form() {
+    let server = server().await;
+    let body = json!({"language": "python", "version": "*", "files": [{"content": "stdin"}], "stdin": "in"});
+    let (status, answer) = post(server, "/api/v2/execute", body).await;
+    assert_eq!((status, &answer["run"]["stdout"]), (200, &json!("in\n")), "{answer:#}");
+
+    let body = json!({"language": "python3", "code": "print 1"});
+    let (status, answer) = post(server, "/v1/sandbox/run", body).await;
+    assert_eq!((status, &answer["data"]), (200, &json!({"stdout": "1\n", "error": ""})));
+
+    let body = json!({"language": "python", "code": "print 1\nexit 3"});
+    let (status, answer) = post(server, "/run_code", body).await;
+    assert_eq!((status, &answer["run_result"]["return_code"]), (200, &json!(3)), "{answer:#}");
+
+    let body = json!({"source_code": "print 1", "language_id": 71, "expected_output": "1"});
+    let (status, answer) = post(server, "/judge0/submissions?wait=true", body).await;
+    assert_eq!((status, &answer["status"]["id"]), (201, &json!(3)), "{answer:#}");
+}

@@ -28,7 +28,9 @@
 //!
 //! # What is not
 //!
-//! Landlock does not cover `stat`: which files exist, their sizes and times can still be seen.
+//! Landlock does not cover `stat` and `readlink`: which files exist, their sizes and times, and
+//! where links lead can still be seen. Who owns a file that may be read can change its mode and
+//! times. Before Landlock ABI 10, [`Lockdown::resolve_names`] keeps UDP to any port.
 //! Memory, processor time, descriptors that are open and sockets that are connected stay usable.
 
 mod plan;

@@ -4,8 +4,8 @@
 //! out end everybody's runs with one call, which it can do anyway; and a library that tries a call
 //! and goes on without it is not broken. Only calls of another architecture end the process:
 //! nothing but an attack makes them. Calls that are newer than this file fail with `ENOSYS`, as on
-//! an older kernel, and so does `clone3`, whose flags a filter cannot see: C libraries use `clone`
-//! then.
+//! an older kernel, and so do `clone3` and `openat2`, whose flags a filter cannot see: C libraries
+//! and cap-std use `clone` and `openat` then.
 #![expect(unsafe_code, reason = "whether filters are known is asked by `prctl`")]
 
 use std::collections::BTreeMap;
@@ -24,8 +24,8 @@ use crate::status::LockdownError;
 /// The first number that this file does not know; from 424 on numbers are the same for all
 /// processors.
 const UNKNOWN: u32 = 471;
-/// `clone3` everywhere.
-const CLONE3: u32 = 435;
+/// `clone3` and `openat2` everywhere.
+const HIDE_THEIR_FLAGS: [u32; 2] = [435, 437];
 
 /// Denied whatever the arguments.
 const DENIED: &[i64] = &[
@@ -140,6 +140,12 @@ const DENIED: &[i64] = &[
     FCHMODAT2,
     libc::SYS_fchownat,
     libc::SYS_fchown,
+    libc::SYS_getxattr,
+    libc::SYS_lgetxattr,
+    libc::SYS_listxattr,
+    libc::SYS_llistxattr,
+    GETXATTRAT,
+    LISTXATTRAT,
     libc::SYS_setxattr,
     libc::SYS_lsetxattr,
     libc::SYS_fsetxattr,
@@ -174,28 +180,42 @@ const DENIED_HERE: &[i64] = &[
     libc::SYS_utimes,
     libc::SYS_futimesat,
 ];
-#[cfg(target_arch = "aarch64")]
+#[cfg(any(target_arch = "aarch64", target_arch = "riscv64"))]
 const DENIED_HERE: &[i64] = &[KEXEC_FILE_LOAD];
-#[cfg(not(any(target_arch = "x86_64", target_arch = "aarch64")))]
+#[cfg(not(any(
+    target_arch = "x86_64",
+    target_arch = "aarch64",
+    target_arch = "riscv64"
+)))]
 const DENIED_HERE: &[i64] = &[];
 
 // Those that `libc` does not name for every C library.
 const FCHMODAT2: i64 = 452;
 const LSM_SET_SELF_ATTR: i64 = 460;
 const SETXATTRAT: i64 = 463;
+const GETXATTRAT: i64 = 464;
+const LISTXATTRAT: i64 = 465;
 const REMOVEXATTRAT: i64 = 466;
 const OPEN_TREE_ATTR: i64 = 467;
 const FILE_SETATTR: i64 = 469;
-#[cfg(target_arch = "aarch64")]
+#[cfg(any(target_arch = "aarch64", target_arch = "riscv64"))]
 const KEXEC_FILE_LOAD: i64 = 294;
 
 /// `UFFD_USER_MODE_ONLY`.
 const USER_MODE_ONLY: u64 = 1;
 /// `PR_SET_PTRACER`.
 const SET_PTRACER: u64 = 0x5961_6d61;
-/// `TIOCSTI` and `TIOCLINUX`, the same for all processors that filters are made for.
+/// `TIOCSTI`, `TIOCLINUX` and `TIOCSETD`, the same for all processors that filters are made for.
 const TYPE_A_LETTER: u64 = 0x5412;
 const MOVE_THE_CONSOLE: u64 = 0x541c;
+const LOAD_A_LINE_DISCIPLINE: u64 = 0x5423;
+/// `FIOSETOWN` and `SIOCSPGRP`, as well.
+const OWN_A_SOCKET: [u64; 2] = [0x8901, 0x8902];
+/// `F_SETOWN`, `F_SETSIG` and `F_SETOWN_EX`, as well.
+const OWN_A_FILE: [u64; 3] = [8, 10, 15];
+/// The bits of `open`'s flags that say whether to read or write. All of them mean neither: such a
+/// file is open, but Landlock asks for no right.
+const OPEN_FOR: u64 = 3;
 /// An old way to packet sockets.
 const SOCK_PACKET: i32 = 10;
 /// The bits of a socket's type that are not flags.
@@ -239,7 +259,7 @@ fn regardless() -> BpfProgram {
     let absent = libc::SECCOMP_RET_ERRNO | libc::ENOSYS.cast_unsigned();
     let mut results: BTreeMap<u32, u32> =
         DENIED.iter().chain(DENIED_HERE).map(|call| (*call as u32, denied)).collect();
-    results.insert(CLONE3, absent);
+    results.extend(HIDE_THEIR_FLAGS.map(|call| (call, absent)));
     let allowed = libc::SECCOMP_RET_ALLOW;
     // What holds from a number on.
     let mut parts = vec![(0, allowed)];
@@ -333,9 +353,17 @@ fn rules(plan: &Lockdown) -> Result<Rules, BackendError> {
     let dumpable = flag(libc::PR_SET_DUMPABLE);
     deny(libc::SYS_prctl, &[(0, Kind::Is, dumpable), (1, Kind::IsNotLong, 0)])?;
     // Typing into the terminal that this process shares.
-    for request in [TYPE_A_LETTER, MOVE_THE_CONSOLE] {
+    for request in [TYPE_A_LETTER, MOVE_THE_CONSOLE, LOAD_A_LINE_DISCIPLINE] {
         deny(libc::SYS_ioctl, &[(1, Kind::Is, request)])?;
     }
+    // Having the kernel signal another process when there is something to read.
+    for request in OWN_A_SOCKET {
+        deny(libc::SYS_ioctl, &[(1, Kind::Is, request)])?;
+    }
+    for command in OWN_A_FILE {
+        deny(libc::SYS_fcntl, &[(1, Kind::Is, command)])?;
+    }
+    opening(&mut deny)?;
     // As the engine asks for it: for faults of this process's own code.
     let watching = flag(libc::O_CLOEXEC) | USER_MODE_ONLY;
     deny(libc::SYS_userfaultfd, &[(0, Kind::IsNot, watching)])?;
@@ -345,11 +373,37 @@ fn rules(plan: &Lockdown) -> Result<Rules, BackendError> {
     Ok(rules)
 }
 
+/// Ways to open a file for which Landlock asks too little: neither to read nor to write it, and,
+/// before ABI 3, to read and truncate it.
+fn opening(
+    deny: &mut impl FnMut(i64, &[(u8, Kind, u64)]) -> Result<(), BackendError>,
+) -> Result<(), BackendError> {
+    let truncates = flag(libc::O_TRUNC);
+    #[cfg(target_arch = "x86_64")]
+    let calls = [(libc::SYS_openat, 2), (libc::SYS_open, 1)];
+    #[cfg(not(target_arch = "x86_64"))]
+    let calls = [(libc::SYS_openat, 2)];
+    for (call, flags) in calls {
+        deny(call, &[(flags, Kind::Has(OPEN_FOR), OPEN_FOR)])?;
+        deny(call, &[(flags, Kind::Has(OPEN_FOR | truncates), truncates)])?;
+    }
+    Ok(())
+}
+
 /// Pairs of streams are what threads wake each other with.
 fn sockets(
     plan: &Lockdown,
     deny: &mut impl FnMut(i64, &[(u8, Kind, u64)]) -> Result<(), BackendError>,
 ) -> Result<(), BackendError> {
+    // Connections without `connect`, which Landlock does not see: also from a socket that listened.
+    let connects = flag(libc::MSG_FASTOPEN);
+    for (call, flags) in [(libc::SYS_sendto, 3), (libc::SYS_sendmsg, 2), (libc::SYS_sendmmsg, 3)] {
+        deny(call, &[(flags, Kind::Has(connects), connects)])?;
+    }
+    // Other protocols on top of TCP, which the kernel loads modules for.
+    let tcp = flag(libc::IPPROTO_TCP);
+    let upper = flag(libc::TCP_ULP);
+    deny(libc::SYS_setsockopt, &[(1, Kind::Is, tcp), (2, Kind::Is, upper)])?;
     deny(libc::SYS_socketpair, &[(0, Kind::IsNot, flag(libc::AF_UNIX))])?;
     for kind in [libc::SOCK_DGRAM, libc::SOCK_RAW, libc::SOCK_SEQPACKET] {
         deny(libc::SYS_socketpair, &[(1, Kind::Has(SOCKET_TYPE), flag(kind))])?;
@@ -440,7 +494,7 @@ mod tests {
         let high = [UNKNOWN, UNKNOWN + 1, 0x4000_003b, u32::MAX];
         for number in (0..UNKNOWN).chain(high) {
             let is_denied = DENIED.iter().chain(DENIED_HERE).any(|call| *call == i64::from(number));
-            let is_absent = number == CLONE3 || number >= UNKNOWN;
+            let is_absent = HIDE_THEIR_FLAGS.contains(&number) || number >= UNKNOWN;
             let expected = match (is_denied, is_absent) {
                 (true, _) => libc::SECCOMP_RET_ERRNO | libc::EPERM.cast_unsigned(),
                 (_, true) => libc::SECCOMP_RET_ERRNO | libc::ENOSYS.cast_unsigned(),

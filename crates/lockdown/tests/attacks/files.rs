@@ -143,6 +143,29 @@ pub(crate) const ATTACKS: &[(&str, Attack)] = &[
         done(unsafe { libc::syscall(libc::SYS_fchmodat, libc::AT_FDCWD, name.as_ptr(), 0o777) })
             .map(drop)
     }),
+    ("change_a_mode_of_what_is_open_for_nothing", |world, lock| {
+        lock();
+        let path = c(world.path("home/secret"));
+        // SAFETY: the path ends in zero.
+        let fd = done(unsafe { libc::open(path.as_ptr(), 3) }.into())?;
+        // SAFETY: this call takes numbers only.
+        done(unsafe { libc::fchmod(fd as i32, 0o777) }.into()).map(drop)
+    }),
+    ("open_for_nothing_by_openat2", |world, lock| {
+        lock();
+        let (path, how) = (c(world.path("home/secret")), [3_u64, 0, 0]);
+        // SAFETY: the path ends in zero, and `how` is as long as is said.
+        done(unsafe {
+            libc::syscall(libc::SYS_openat2, libc::AT_FDCWD, path.as_ptr(), how.as_ptr(), 24_usize)
+        })
+        .map(drop)
+    }),
+    ("truncate_what_can_be_read", |world, lock| {
+        lock();
+        let path = c(world.path("readable/text"));
+        // SAFETY: the path ends in zero.
+        done(unsafe { libc::open(path.as_ptr(), libc::O_RDONLY | libc::O_TRUNC) }.into()).map(drop)
+    }),
     ("change_an_owner", |world, lock| {
         lock();
         told(std::os::unix::fs::chown(world.path("home/secret"), Some(own_user()), None))
@@ -163,6 +186,18 @@ pub(crate) const ATTACKS: &[(&str, Attack)] = &[
                 .into(),
         )
         .map(drop)
+    }),
+    ("read_an_attribute", |world, lock| {
+        let (path, name) = (c(world.path("home/secret")), c("user.belljar"));
+        // SAFETY: path and name end in zero, and the value is as long as is said.
+        done(
+            unsafe { libc::setxattr(path.as_ptr(), name.as_ptr(), name.as_ptr().cast(), 4, 0) }
+                .into(),
+        )?;
+        lock();
+        let nothing = std::ptr::null_mut();
+        // SAFETY: path and name end in zero, and nothing is written.
+        done(unsafe { libc::getxattr(path.as_ptr(), name.as_ptr(), nothing, 0) } as i64).map(drop)
     }),
     ("make_a_pipe", |world, lock| {
         lock();

@@ -6,7 +6,7 @@ use std::os::linux::net::SocketAddrExt;
 use std::os::unix::net::{SocketAddr, UnixListener, UnixStream};
 
 use super::Attack;
-use super::world::{done, told};
+use super::world::{done, reached, told};
 
 pub(crate) const ATTACKS: &[(&str, Attack)] = &[
     ("connect", |world, lock| {
@@ -29,18 +29,53 @@ pub(crate) const ATTACKS: &[(&str, Attack)] = &[
         let length = size_of::<libc::sockaddr>() as u32;
         // SAFETY: the address is as long as is said.
         done(unsafe { libc::connect(stream.as_raw_fd(), &raw const nowhere, length) }.into())?;
-        let there = libc::sockaddr_in {
-            sin_family: libc::AF_INET as libc::sa_family_t,
-            sin_port: world.port.to_be(),
-            sin_addr: libc::in_addr {
-                s_addr: u32::from_be_bytes([127, 0, 0, 1]).to_be(),
-            },
-            sin_zero: [0; 8],
-        };
+        let there = local(world.port);
         let length = size_of::<libc::sockaddr_in>() as u32;
         // SAFETY: as above.
         done(unsafe { libc::connect(stream.as_raw_fd(), (&raw const there).cast(), length) }.into())
             .map(drop)
+    }),
+    ("connect_by_sending_from_what_listened", |world, lock| {
+        let listener = told(TcpListener::bind("127.0.0.1:0"))?;
+        lock();
+        // SAFETY: this call takes numbers only.
+        done(unsafe { libc::shutdown(listener.as_raw_fd(), libc::SHUT_RDWR) }.into())?;
+        send_and_connect(listener.as_raw_fd(), world.port)
+    }),
+    ("connect_by_sending_to_another_port", |world, lock| {
+        lock();
+        // SAFETY: this call takes numbers only.
+        let fd = done(unsafe { libc::socket(libc::AF_INET, libc::SOCK_STREAM, 0) }.into())?;
+        send_and_connect(fd as i32, world.port)
+    }),
+    ("connect_by_a_message_to_another_port", |world, lock| {
+        lock();
+        // SAFETY: this call takes numbers only.
+        let fd = done(unsafe { libc::socket(libc::AF_INET, libc::SOCK_STREAM, 0) }.into())?;
+        let mut there = local(world.port);
+        let mut text = libc::iovec {
+            iov_base: c"x".as_ptr().cast_mut().cast(),
+            iov_len: 1,
+        };
+        // SAFETY: all-zero bytes are a valid header.
+        let mut message: libc::msghdr = unsafe { std::mem::zeroed() };
+        message.msg_name = (&raw mut there).cast();
+        message.msg_namelen = size_of::<libc::sockaddr_in>() as u32;
+        message.msg_iov = &raw mut text;
+        message.msg_iovlen = 1;
+        // SAFETY: the parts of the message are as long as it says.
+        done(unsafe { libc::sendmsg(fd as i32, &raw const message, libc::MSG_FASTOPEN) } as i64)
+            .map(drop)
+    }),
+    ("put_another_protocol_on_tcp", |_, lock| {
+        let listener = told(TcpListener::bind("127.0.0.1:0"))?;
+        lock();
+        let (name, tcp, upper) = (c"no such", libc::IPPROTO_TCP, libc::TCP_ULP);
+        // SAFETY: the name is as long as is said.
+        reached(
+            unsafe { libc::setsockopt(listener.as_raw_fd(), tcp, upper, name.as_ptr().cast(), 7) }
+                .into(),
+        )
     }),
     ("listen", |_, lock| {
         lock();
@@ -108,4 +143,24 @@ pub(crate) const ATTACKS: &[(&str, Attack)] = &[
 fn socket(family: i32, kind: i32, protocol: i32) -> Result<(), String> {
     // SAFETY: this call takes numbers only.
     done(unsafe { libc::socket(family, kind, protocol) }.into()).map(drop)
+}
+
+/// Connects as the first bytes are sent.
+fn send_and_connect(fd: i32, port: u16) -> Result<(), String> {
+    let (there, length) = (local(port), size_of::<libc::sockaddr_in>() as u32);
+    let (text, flags) = (c"x".as_ptr().cast(), libc::MSG_FASTOPEN);
+    // SAFETY: text and address are as long as is said.
+    done(unsafe { libc::sendto(fd, text, 1, flags, (&raw const there).cast(), length) } as i64)
+        .map(drop)
+}
+
+fn local(port: u16) -> libc::sockaddr_in {
+    libc::sockaddr_in {
+        sin_family: libc::AF_INET as libc::sa_family_t,
+        sin_port: port.to_be(),
+        sin_addr: libc::in_addr {
+            s_addr: u32::from_be_bytes([127, 0, 0, 1]).to_be(),
+        },
+        sin_zero: [0; 8],
+    }
 }

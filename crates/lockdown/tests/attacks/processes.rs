@@ -171,6 +171,20 @@ pub(crate) const ATTACKS: &[(&str, Attack)] = &[
         }
         Err("the victim is alive".into())
     }),
+    ("name_the_victim_as_a_files_owner", |world, lock| {
+        let (one, _other) = told(std::os::unix::net::UnixStream::pair())?;
+        lock();
+        // SAFETY: this call takes numbers only.
+        done(unsafe { libc::fcntl(one.as_raw_fd(), libc::F_SETOWN, world.victim) }.into()).map(drop)
+    }),
+    ("name_the_victim_as_a_sockets_owner", |world, lock| {
+        const FIOSETOWN: libc::Ioctl = 0x8901;
+        let (one, _other) = told(std::os::unix::net::UnixStream::pair())?;
+        lock();
+        // SAFETY: the number is read, and nothing is written.
+        done(unsafe { libc::ioctl(one.as_raw_fd(), FIOSETOWN, &raw const world.victim) }.into())
+            .map(drop)
+    }),
     ("compare_with_the_victim", |world, lock| {
         lock();
         let (own, victim) = (std::process::id(), world.victim);

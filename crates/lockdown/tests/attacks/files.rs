@@ -189,11 +189,10 @@ pub(crate) const ATTACKS: &[(&str, Attack)] = &[
     }),
     ("read_an_attribute", |world, lock| {
         let (path, name) = (c(world.path("home/secret")), c("user.belljar"));
+        let value = name.as_ptr().cast();
         // SAFETY: path and name end in zero, and the value is as long as is said.
-        done(
-            unsafe { libc::setxattr(path.as_ptr(), name.as_ptr(), name.as_ptr().cast(), 4, 0) }
-                .into(),
-        )?;
+        let set = unsafe { libc::setxattr(path.as_ptr(), name.as_ptr(), value, 4, 0) };
+        done(set.into())?;
         lock();
         let nothing = std::ptr::null_mut();
         // SAFETY: path and name end in zero, and nothing is written.

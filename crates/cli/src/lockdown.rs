@@ -42,8 +42,8 @@ pub(super) struct Locking<'a> {
     args: &'a LockdownArgs,
     printer: &'a Printer,
     plan: Lockdown,
-    /// Directories that stay writable because of one file in them.
-    shared: Vec<PathBuf>,
+    /// What stays open that the caller may not expect, and what does not work.
+    notes: Vec<String>,
 }
 
 impl LockdownArgs {
@@ -70,7 +70,7 @@ impl LockdownArgs {
             args: self,
             printer,
             plan,
-            shared: Vec::new(),
+            notes: Vec::new(),
         })
     }
 
@@ -123,7 +123,25 @@ impl Locking<'_> {
         }
         let directory = directory_of(&file.canonicalize().unwrap_or_else(|_| file.to_owned()));
         if is_shared(&directory) {
-            self.shared.push(directory.clone());
+            self.notes.push(format!(
+                "the lock-down leaves {} writable, because the named file is in it; give the file \
+                 a directory of its own",
+                directory.display()
+            ));
+        }
+        self.plan = self.plan.write(directory);
+        self
+    }
+
+    /// Keeps writing files below a directory.
+    pub(super) fn keep_directory(mut self, directory: &Path) -> Self {
+        let real = directory.canonicalize().unwrap_or_else(|_| directory.to_owned());
+        if is_shared(&real) {
+            self.notes.push(format!(
+                "the lock-down leaves {} writable, because files are written there; use a \
+                 directory that has nothing else in it",
+                real.display()
+            ));
         }
         self.plan = self.plan.write(directory);
         self
@@ -138,6 +156,14 @@ impl Locking<'_> {
         for directory in [directory_of(file), directory_of(&real)] {
             if !is_shared(&directory) {
                 self.plan = self.plan.read(directory);
+            } else if directory == directory_of(&real) {
+                self.notes.push(format!(
+                    "{} is not read again if another file takes its place, because the lock-down \
+                     leaves {} unreadable; give the file a directory of its own",
+                    file.display(),
+                    directory.display()
+                ));
+                break;
             }
         }
         self
@@ -156,12 +182,8 @@ impl Locking<'_> {
         if !is_whole && cfg!(target_os = "linux") {
             self.printer.note(&format!("not wholly locked down: {}", reasons(&status)));
         }
-        for directory in self.shared {
-            let directory = directory.display();
-            self.printer.note(&format!(
-                "the lock-down leaves {directory} writable, because the named file is in it; give the file \
-                 a directory of its own"
-            ));
+        for note in self.notes {
+            self.printer.note(&note);
         }
         Ok(held)
     }

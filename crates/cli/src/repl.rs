@@ -12,6 +12,7 @@ mod show;
 
 use std::io::IsTerminal;
 use std::ops::ControlFlow;
+use std::path::Path;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 
@@ -47,14 +48,14 @@ pub(super) fn repl(
     let runtime = engine::start(global, printer)?;
     if let Some(locking) = args.lockdown.begin(&runtime, printer) {
         // %checkpoint, %restore and %save name files by paths that are relative to it.
-        let mut locking = locking.keep_inputs(&request).keep(|plan| plan.write("."));
+        let mut locking = locking.keep_inputs(&request).keep_directory(Path::new("."));
         if let Some(session) = &args.session {
             locking = locking.keep_replaced(session);
         }
         if args.out.is_absolute() || args.out.starts_with("..") {
             std::fs::create_dir_all(&args.out)
                 .with_context(|| format!("cannot create {}", args.out.display()))?;
-            locking = locking.keep(|plan| plan.write(&args.out));
+            locking = locking.keep_directory(&args.out);
         }
         if let Some(history) = lines::history_file() {
             locking = locking.keep_replaced(&history);
@@ -345,7 +346,7 @@ impl Repl<'_> {
     }
 
     /// Opens a session file, or returns `None` if this prompt already holds it.
-    fn claim(&self, path: &std::path::Path) -> Result<Option<SessionFile>, Usage> {
+    fn claim(&self, path: &Path) -> Result<Option<SessionFile>, Usage> {
         match &self.file {
             Some(file) if file.is(path) => Ok(None),
             _ => Ok(Some(SessionFile::take(path)?)),

@@ -48,7 +48,7 @@ pub(super) fn run(args: RunArgs, global: &Global, printer: &Arc<Printer>) -> any
     if let Some(locking) = lockdown.begin(&runtime, printer) {
         let mut locking = locking.keep_inputs(&request);
         if let Some(out) = &out {
-            locking = locking.keep(|plan| plan.write(out));
+            locking = locking.keep_directory(out);
         }
         for file in session.iter().chain(receipt.as_ref().map(|(_, path)| path)) {
             locking = locking.keep_replaced(file);

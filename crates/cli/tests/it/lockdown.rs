@@ -163,18 +163,21 @@ fn a_session_in_a_file_goes_on_and_a_link_to_it_too() {
     assert_eq!(fs::read_dir(folder.path().join("kept")).unwrap().count(), 1);
 }
 
-/// A file directly in the directory for temporary files leaves all of that writable, which is said.
+/// What is written directly in the directory for temporary files leaves all of that writable, which
+/// is said.
 #[test]
-fn a_session_beside_what_is_others_is_told_of() {
+fn what_is_written_beside_others_files_is_told_of() {
     let folder = tempfile::tempdir().unwrap();
-    let run = |file: &str| {
+    let run = |option: &str, path: &str| {
         let mut command = belljar();
-        command.args(["run", "--session", file, "-c", "1"]).env("TMPDIR", folder.path());
-        Ran::from(command.current_dir(folder.path()).output().unwrap()).exits(0)
+        command.args(["run", option, path, "-c", "1"]).env("TMPDIR", folder.path());
+        Ran::from(command.current_dir(folder.path()).output().unwrap()).exits(0).stderr
     };
-    assert!(run("s.belljar").stderr.contains("leaves "), "it says nothing");
+    assert!(run("--session", "s.belljar").contains("leaves "), "it says nothing");
+    assert!(run("--out", ".").contains("leaves "), "it says nothing");
     fs::create_dir(folder.path().join("own")).unwrap();
-    assert!(!run("own/s.belljar").stderr.contains("leaves "));
+    assert!(!run("--session", "own/s.belljar").contains("leaves "));
+    assert!(!run("--out", "own").contains("leaves "));
 }
 
 #[test]

@@ -101,8 +101,8 @@ pub enum LockdownError {
     /// The kernel refuses a set of Landlock's rules.
     #[error("Landlock's rules are refused")]
     Landlock(#[source] io::Error),
-    /// A path that was named cannot be looked at.
-    #[error("{path} cannot be opened", path = path.display())]
+    /// A path that was named cannot be looked at, or kept.
+    #[error("{path} cannot be kept", path = path.display())]
     Path {
         /// The path.
         path: std::path::PathBuf,

@@ -9,9 +9,9 @@ use std::os::fd::OwnedFd;
 use std::path::Path;
 
 use landlock::{
-    ABI, Access, AccessFs, AccessNet, BitFlags, CompatLevel, Compatible, NetPort, PathBeneath,
-    PathFd, Ruleset, RulesetAttr, RulesetCreated, RulesetCreatedAttr, RulesetError, Scope,
-    make_bitflags,
+    ABI, Access, AccessFs, AccessNet, AddRuleError, AddRulesError, BitFlags, CompatLevel,
+    Compatible, NetPort, PathBeneath, PathFd, Ruleset, RulesetAttr, RulesetCreated,
+    RulesetCreatedAttr, RulesetError, Scope, make_bitflags,
 };
 
 use super::threads;
@@ -104,8 +104,17 @@ fn rules(
                 } else {
                     access & AccessFs::from_file(NEWEST)
                 };
-                if !access.is_empty() {
-                    created = created.add_rule(PathBeneath::new(fd, access))?;
+                if access.is_empty() {
+                    continue;
+                }
+                // One path that cannot be kept is no reason to keep all others.
+                match (&mut created).add_rule(PathBeneath::new(fd, access)) {
+                    Ok(_) => {}
+                    Err(error) if is_never_held(&error) => {}
+                    Err(error) => {
+                        let source = io::Error::other(error);
+                        failures.push(LockdownError::Path { path, source });
+                    }
                 }
             }
             Ok(None) => {}
@@ -131,6 +140,17 @@ fn open(path: &Path) -> io::Result<Option<(PathFd, bool)>> {
         Err(error) => return Err(error),
     };
     Ok(Some((PathFd::new(path).map_err(io::Error::other)?, is_dir)))
+}
+
+/// What has no place in a file system, such as the pipe that `/dev/stdin` may be: Landlock lets it be
+/// opened, and takes no rule for it.
+fn is_never_held(error: &RulesetError) -> bool {
+    match error {
+        RulesetError::AddRules(AddRulesError::Fs(AddRuleError::AddRuleCall { source, .. })) => {
+            source.raw_os_error() == Some(libc::EBADFD)
+        }
+        _ => false,
+    }
 }
 
 /// A name that leads nowhere, or where this process cannot go anyway.

@@ -3,6 +3,7 @@
 use std::fs::{self, File};
 use std::io::{Read, Seek, Write};
 use std::net::{TcpListener, TcpStream};
+use std::os::fd::AsRawFd;
 
 use belljar_lockdown::Lockdown;
 
@@ -14,6 +15,24 @@ pub(crate) const CHECKS: &[(&str, Attack)] = &[
         lock();
         told(fs::read_dir(world.path("readable")))?;
         told(fs::read(world.path("readable/text"))).map(drop)
+    }),
+    ("kept_a_pipe_that_has_a_name_in_proc", |_, lock| {
+        let (reads, mut writes) = told(std::io::pipe())?;
+        told(writes.write_all(b"x"))?;
+        drop(writes);
+        let path = format!("/proc/self/fd/{}", reads.as_raw_fd());
+        // Such a path must not cost the other rules.
+        let status = Lockdown::new().read(&path).apply();
+        lock();
+        let by_path = told(fs::read(&path))?;
+        if by_path != b"x" {
+            return Err(format!("{by_path:?}"));
+        }
+        if status.is_whole() {
+            Ok(())
+        } else {
+            Err(format!("{status}: {:?}", status.failures()))
+        }
     }),
     ("kept_write_what_was_named", |world, lock| {
         lock();

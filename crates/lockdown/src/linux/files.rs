@@ -142,8 +142,8 @@ fn open(path: &Path) -> io::Result<Option<(PathFd, bool)>> {
     Ok(Some((PathFd::new(path).map_err(io::Error::other)?, is_dir)))
 }
 
-/// What has no place in a file system, such as the pipe that `/dev/stdin` may be: Landlock lets it be
-/// opened, and takes no rule for it.
+/// What has no place in a file system, such as the pipe that `/dev/stdin` may be: Landlock lets it
+/// be opened, and takes no rule for it.
 fn is_never_held(error: &RulesetError) -> bool {
     match error {
         RulesetError::AddRules(AddRulesError::Fs(AddRuleError::AddRuleCall { source, .. })) => {

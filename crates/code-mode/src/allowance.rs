@@ -1,24 +1,24 @@
-//! What a server may send, some of it at once and more with every call, and how long it may take to be ready.
+//! Limits on how much a server may send, initially and per call, and on its startup time.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicI64, Ordering};
 use std::time::Duration;
 
-/// How long a server has to be ready: some download themselves first.
+/// Startup timeout. Some servers download themselves first.
 pub(super) const READY_TIME: Duration = Duration::from_mins(1);
 /// The longest message that a server may send, in bytes.
 pub(super) const MAX_MESSAGE: usize = 16 << 20;
-/// Bytes and lines that a server may send before it was asked for anything.
+/// Bytes and lines that a server may send before the first call.
 const FIRST_BYTES: i64 = 8 << 20;
 const FIRST_LINES: i64 = 10_000;
-/// How many more each call allows.
+/// Additional bytes and lines per call.
 const CALL_BYTES: i64 = 16 << 20;
 const CALL_LINES: i64 = 10_000;
-/// The most that is allowed at once.
+/// Upper bound of the allowance.
 const MAX_BYTES: i64 = 64 << 20;
 const MAX_LINES: i64 = 100_000;
 
-/// What a server may still send.
+/// Remaining allowance of a server.
 #[derive(Clone, Debug)]
 pub(super) struct Allowance(Arc<Left>);
 
@@ -36,30 +36,30 @@ impl Allowance {
         }))
     }
 
-    /// Allows what the answer to a call may take.
+    /// Adds the allowance of one call.
     pub(super) fn for_a_call(&self) {
         let more = |left: &AtomicI64, by: i64, most: i64| {
             let grow = |now: i64| (now > 0).then(|| (now + by).min(most));
-            // One that has spent all was cut off.
+            // A server that used up its allowance was cut off.
             let _ = left.fetch_update(Ordering::Relaxed, Ordering::Relaxed, grow);
         };
         more(&self.0.bytes, CALL_BYTES, MAX_BYTES);
         more(&self.0.lines, CALL_LINES, MAX_LINES);
     }
 
-    /// Whether it was cut off because it had sent more.
+    /// Whether the server was cut off for exceeding its allowance.
     pub(super) fn is_spent(&self) -> bool {
         self.0.bytes.load(Ordering::Relaxed) <= 0 || self.0.lines.load(Ordering::Relaxed) <= 0
     }
 
-    /// Counts what came, each line of which is a message.
+    /// Counts received bytes in which each line is a message.
     pub(super) fn spend(&self, bytes: &[u8]) {
         let lines = bytes.split(|byte| *byte == b'\n').count() - 1;
         self.0.lines.fetch_sub(number(lines), Ordering::Relaxed);
         self.spend_bytes(bytes.len());
     }
 
-    /// Counts what came where lines are no messages.
+    /// Counts received bytes in which lines are not messages.
     pub(super) fn spend_bytes(&self, count: usize) {
         self.0.bytes.fetch_sub(number(count), Ordering::Relaxed);
     }

@@ -1,4 +1,4 @@
-//! What a server answers, as a value for the code.
+//! Converts a server's answer to a value for the code.
 
 use belljar::tool::ToolError;
 use rmcp::model::{CallToolResult, ContentBlock, ResourceContents};
@@ -6,11 +6,11 @@ use serde_json::{Map, Value, json};
 
 use belljar_text::lines_of;
 
-/// The longest text of an error, in characters.
+/// Maximum length of an error text, in characters.
 const MAX_ERROR: usize = 10_000;
 
-/// The value of a result: what is structured, where there is that; else the text, or where there is more
-/// than one piece of content the list of these. `is_wrapped` says that the value lies under `result`.
+/// Returns the value of a result: the structured content if present, otherwise the text, or a list
+/// if there are several pieces of content. With `is_wrapped`, the value is under the key `result`.
 pub(super) fn value_of(result: CallToolResult, is_wrapped: bool) -> Result<Value, ToolError> {
     if result.is_error == Some(true) {
         return Err(ToolError::message(error_of(&result.content)));
@@ -44,7 +44,7 @@ fn piece(block: ContentBlock) -> Value {
     }
 }
 
-/// As JSON, without what is said about it.
+/// Content as JSON, without metadata and annotations.
 fn plain(block: &impl serde::Serialize) -> Value {
     let mut value = serde_json::to_value(block).unwrap_or_default();
     if let Some(map) = value.as_object_mut() {

@@ -1,4 +1,4 @@
-//! A server as a process of ours: started, listened to, and ended with us.
+//! A server as a child process, which ends when this process ends.
 #![expect(
     unsafe_code,
     reason = "a child that is to end with its parent says so between fork and exec"
@@ -19,15 +19,15 @@ use tokio::process::{Child, ChildStderr, ChildStdin, ChildStdout, Command};
 use super::allowance::Allowance;
 use belljar_text::lines_of;
 
-/// Variables that a server is given of ours; all others only when the file says so.
+/// Environment variables that a server inherits; the file must list any others.
 const PASSED_ON: &[&str] =
     &["HOME", "LANG", "LC_ALL", "LOGNAME", "PATH", "SHELL", "TERM", "TMPDIR", "TZ", "USER"];
-/// How long a server has to end once its input has ended.
+/// How long a server may take to exit after its standard input is closed.
 const GRACE: Duration = Duration::from_millis(400);
-/// What is kept of its standard error, in bytes.
+/// Bytes of standard error to keep.
 const MAX_SAID: usize = 2_000;
 
-/// A process that is a server.
+/// A server process.
 pub(super) struct Process {
     child: Child,
     group: Group,
@@ -38,13 +38,13 @@ pub(super) struct Process {
 #[derive(Clone)]
 struct Group(Arc<Mutex<Option<i32>>>);
 
-/// The end of what a process wrote to standard error.
+/// The last bytes that a process wrote to standard error.
 #[derive(Clone, Default)]
 pub(super) struct Said(Arc<Mutex<Vec<u8>>>);
 
 impl Process {
-    /// Starts it, in a group of its own and with little of our environment. Returns also its standard
-    /// streams.
+    /// Starts the process in its own process group with a minimal environment. Also returns its
+    /// standard streams.
     pub(super) fn start(
         command: &str,
         args: &[String],
@@ -80,7 +80,7 @@ impl Process {
         Ok((Self { child, group, said }, stdout, stdin))
     }
 
-    /// What it wrote to standard error last.
+    /// The last output of the server on standard error.
     pub(super) fn said(&self) -> Said {
         self.said.clone()
     }
@@ -111,14 +111,14 @@ impl Drop for Process {
 }
 
 impl Said {
-    /// As text for a person.
+    /// Converts the bytes to readable text.
     pub(super) fn text(&self) -> String {
         let bytes = self.0.lock().unwrap_or_else(PoisonError::into_inner);
         lines_of(&String::from_utf8_lossy(&bytes), MAX_SAID)
     }
 }
 
-/// Reads what a server writes to standard error, so that it never waits, and keeps its end.
+/// Drains a server's standard error, so that the server never blocks, and keeps the last bytes.
 async fn listen(mut stderr: ChildStderr, said: Said) {
     let mut buffer = vec![0; 4 << 10];
     while let Ok(read @ 1..) = stderr.read(&mut buffer).await {
@@ -130,16 +130,16 @@ async fn listen(mut stderr: ChildStderr, said: Said) {
     }
 }
 
-/// Has the process killed when we end, however that comes: one that looks at its input sees that end.
+/// Has the kernel kill the child when this process ends for any reason.
 #[cfg(target_os = "linux")]
 fn end_with_us(command: &mut Command) {
     let parent = std::process::id();
-    // SAFETY: the closure runs in a forked child with one thread. It calls `prctl` and `getppid`, which
-    // are safe after a fork, and takes no lock and no memory.
+    // SAFETY: the closure runs in a forked child with one thread. It only calls `prctl` and
+    // `getppid`, which are async-signal-safe, takes no lock and allocates no memory.
     unsafe {
         command.pre_exec(move || {
             libc::prctl(libc::PR_SET_PDEATHSIG, libc::SIGKILL);
-            // We may have ended before that was said.
+            // The parent may have exited before `prctl` took effect.
             if libc::getppid().cast_unsigned() != parent {
                 return Err(std::io::Error::from_raw_os_error(libc::ESRCH));
             }
@@ -151,7 +151,7 @@ fn end_with_us(command: &mut Command) {
 #[cfg(not(target_os = "linux"))]
 fn end_with_us(_: &mut Command) {}
 
-/// What a server sends, up to its allowance; then it ends, and so does its process.
+/// The output of a server up to its allowance, after which the server's process is ended.
 pub(super) struct Limited<R> {
     from: R,
     allowance: Allowance,
@@ -180,7 +180,7 @@ impl<R: AsyncRead + Unpin> AsyncRead for Limited<R> {
     ) -> Poll<std::io::Result<()>> {
         let this = self.get_mut();
         if this.allowance.is_spent() {
-            // Whoever waits for it to read would wait for ever.
+            // Otherwise a writer that waits for the server to read would never return.
             if let Some(group) = this.group.take() {
                 group.kill();
             }

@@ -1,7 +1,7 @@
 //! The protocol's Streamable HTTP, from the client's side.
 //!
-//! Sessions, resumption and the revisions are rmcp's; here is what carries it, and what bounds a server
-//! that is nobody's to trust: times, sizes, and whom else it may send us to.
+//! rmcp handles sessions, resumption and revisions. This module handles the transport and limits
+//! on an untrusted server: timeouts, sizes and redirects.
 
 mod connector;
 pub(super) mod events;
@@ -37,23 +37,23 @@ use super::allowance::{Allowance, MAX_MESSAGE, READY_TIME};
 use super::remote::Remote;
 use belljar_text::line_of;
 
-/// How long a server has to take a connection.
+/// Connect timeout.
 const CONNECT_TIME: Duration = Duration::from_secs(10);
 /// How long it has beyond the time of a call, which is then told as what it is.
 const MARGIN: Duration = Duration::from_secs(2);
-/// How long it has to begin a stream that belongs to no call.
+/// Timeout for opening a stream that belongs to no call.
 const STREAM_TIME: Duration = Duration::from_secs(30);
-/// How long it has to end a session.
+/// Timeout for ending a session.
 const DELETE_TIME: Duration = Duration::from_millis(800);
-/// How soon a stream is begun again at most, whatever the server asks for.
+/// Minimum interval between reconnects, regardless of what the server requests.
 const STREAM_PAUSE: Duration = Duration::from_secs(1);
-/// How often that is tried in vain.
+/// Maximum number of failed reconnects.
 const MAX_RETRIES: usize = 5;
-/// How many calls are under way at once.
+/// Maximum number of concurrent calls.
 const MAX_CALLS: usize = 64;
-/// How many redirections are followed.
+/// Maximum number of redirects to follow.
 const MAX_REDIRECTIONS: usize = 3;
-/// The longest head of an answer, in bytes, and the most headers in it.
+/// Maximum size of a response head, in bytes, and maximum number of headers.
 const MAX_HEAD: usize = 64 << 10;
 const MAX_HEADERS: usize = 100;
 /// How much of what a server says of an error is read, in bytes, and shown, in characters.
@@ -66,12 +66,12 @@ const LAST_EVENT: HeaderName = HeaderName::from_static("last-event-id");
 type Failed = StreamableHttpError<HttpError>;
 type Headers = HashMap<HeaderName, HeaderValue>;
 
-/// What goes wrong between a server and us.
+/// Errors of the HTTP transport.
 #[derive(Debug, Error)]
 pub(super) enum HttpError {
     #[error("it cannot be reached")]
     Unreachable(#[source] hyper_util::client::legacy::Error),
-    /// There is nothing to check a certificate against.
+    /// The system has no trusted root certificates.
     #[cfg(feature = "tls")]
     #[error(
         "this system has no certificates to check its own against: SSL_CERT_FILE can name a file of them"
@@ -100,7 +100,7 @@ pub(super) enum HttpError {
     Request(#[from] http::Error),
 }
 
-/// What speaks HTTP with one server.
+/// HTTP client of one server.
 #[derive(Clone)]
 pub(super) struct HttpClient(Arc<Inner>);
 
@@ -108,7 +108,7 @@ struct Inner {
     client: Client<Connector, Full<Bytes>>,
     url: Url,
     allowance: Allowance,
-    /// How long a call may take.
+    /// Timeout of a call.
     call_time: Duration,
     /// When the next stream may be begun.
     next_stream: tokio::sync::Mutex<Instant>,
@@ -280,7 +280,7 @@ impl HttpClient {
         Err(failed(status_error(status, &body)))
     }
 
-    /// A body of at most so many bytes.
+    /// Reads a body of limited size.
     async fn read(&self, mut body: Incoming, max: usize) -> Result<Bytes, HttpError> {
         let mut whole = BytesMut::new();
         while let Some(frame) = body.frame().await {
@@ -426,8 +426,8 @@ impl StreamableHttpClient for HttpClient {
     }
 }
 
-/// The headers of a request. What is a server's own word in them (its session, its last event) may be
-/// what no header can hold.
+/// Builds the headers of a request. Fails if a value that the server chose (session ID, last
+/// event ID) is not a valid header value.
 fn head(
     headers: Headers,
     session: Option<&str>,

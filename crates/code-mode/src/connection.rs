@@ -1,4 +1,4 @@
-//! A connection to another server: made, asked for its tools, called.
+//! Connects to a server, lists its tools and calls them.
 
 use std::error::Error;
 use std::sync::{Arc, Mutex, PoisonError};
@@ -27,16 +27,16 @@ use super::file::{Entry, Reached};
 use super::remote::Remote;
 use belljar_text::lines_of;
 
-/// The most tools that one server may list.
+/// Maximum number of tools per server.
 const MAX_LISTED: usize = 1_000;
-/// The most pages that such a list may have.
+/// Maximum number of pages in a tool list.
 const MAX_PAGES: usize = 100;
 /// How long a server has to see that its session ends.
 const GOODBYE: Duration = Duration::from_secs(1);
-/// The longest text of an error, in characters.
+/// Maximum length of an error text, in characters.
 const MAX_ERROR: usize = 2_000;
 
-/// A server that is connected.
+/// A connected server.
 pub(super) struct Connection {
     pub name: String,
     pub tools: Vec<Tool>,
@@ -52,7 +52,7 @@ struct Live {
     process: Option<Process>,
 }
 
-/// What calls the tools of a server.
+/// Calls the tools of a server.
 #[derive(Clone)]
 pub(super) struct Caller {
     server: Arc<str>,
@@ -63,7 +63,7 @@ pub(super) struct Caller {
 }
 
 impl Connection {
-    /// Connects to a server, and asks it for its tools.
+    /// Connects to a server and lists its tools.
     pub(super) async fn to(entry: &Entry) -> Result<Self, ConnectError> {
         let (service, process, allowance) = start(entry).await?;
         let mut connection = Self {
@@ -98,7 +98,7 @@ impl Connection {
         Ok(connection)
     }
 
-    /// All tools, page by page.
+    /// Fetches all pages of the tool list.
     async fn list(&self) -> Result<Vec<Tool>, ServiceError> {
         let mut tools = Vec::new();
         let mut cursor = None;
@@ -123,7 +123,7 @@ impl Connection {
     pub(super) async fn close(&self) {
         let live = self.live.lock().unwrap_or_else(PoisonError::into_inner).take();
         match live {
-            // Dropped, the service stops and lets go of the streams, which tells the process to end.
+            // Dropping the service closes the streams, which tells the process to exit.
             Some(Live {
                 service,
                 process: Some(process),
@@ -279,7 +279,7 @@ fn slow(server: String, said: String) -> ConnectError {
 }
 
 impl Caller {
-    /// Calls a tool. Dropped, the call is cancelled.
+    /// Calls a tool. Dropping the future cancels the call.
     pub(super) async fn call(
         &self,
         tool: String,

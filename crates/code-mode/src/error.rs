@@ -1,10 +1,10 @@
-//! Why other servers cannot be had.
+//! Errors of connecting to tool servers.
 
 use std::path::PathBuf;
 
 use thiserror::Error;
 
-/// Why the servers that a file names cannot be connected to the code.
+/// The servers in a file cannot be connected to the code.
 #[derive(Debug, Error)]
 #[non_exhaustive]
 pub enum ConnectError {
@@ -16,7 +16,7 @@ pub enum ConnectError {
         /// Why.
         source: std::io::Error,
     },
-    /// It is not the JSON that it should be.
+    /// The file is not a JSON list of servers.
     #[error("{} is not a list of servers", path.display())]
     Parse {
         /// The file.
@@ -24,13 +24,13 @@ pub enum ConnectError {
         /// What is wrong, and where.
         source: serde_json::Error,
     },
-    /// An entry says neither a command nor an address, or both.
+    /// An entry has neither a command nor a URL, or has both.
     #[error("server {server}: it needs either a command or a url")]
     Entry {
         /// The server.
         server: String,
     },
-    /// An entry names a variable of the environment that is not set.
+    /// An entry uses an environment variable that is not set.
     #[error("server {server}: the variable {missing} is not set")]
     Variable {
         /// The server.
@@ -38,13 +38,13 @@ pub enum ConnectError {
         /// The variable.
         missing: String,
     },
-    /// Its time for a call is none.
+    /// The timeout is invalid.
     #[error("server {server}: its timeout is not a number of seconds")]
     Timeout {
         /// The server.
         server: String,
     },
-    /// Its address is none that can be reached.
+    /// The URL or a header is invalid.
     #[error("server {server}: it cannot be connected to: {why}")]
     Url {
         /// The server.
@@ -52,7 +52,7 @@ pub enum ConnectError {
         /// What is wrong with it, or with its headers.
         why: String,
     },
-    /// It is spoken with in a way that is not known here.
+    /// The transport type is unknown.
     #[error("server {server}: its type {kind} is not spoken")]
     Kind {
         /// The server.
@@ -60,7 +60,7 @@ pub enum ConnectError {
         /// What the file says.
         kind: String,
     },
-    /// Its process cannot be started.
+    /// The server's process cannot be started.
     #[error("server {server}: cannot start {command}")]
     Start {
         /// The server.
@@ -70,7 +70,7 @@ pub enum ConnectError {
         /// Why.
         source: std::io::Error,
     },
-    /// It does not speak as a server does.
+    /// The server does not speak MCP.
     #[error("server {server}: it does not answer as a server of MCP: {why}{}", said_text(.said))]
     Handshake {
         /// The server.
@@ -80,7 +80,7 @@ pub enum ConnectError {
         /// The end of what it wrote to standard error.
         said: String,
     },
-    /// It was not ready in time.
+    /// The server exceeded the startup timeout.
     #[error("server {server}: it was not ready after {seconds} s{}", said_text(.said))]
     Slow {
         /// The server.
@@ -90,7 +90,7 @@ pub enum ConnectError {
         /// The end of what it wrote to standard error.
         said: String,
     },
-    /// There are more functions than code can have.
+    /// The servers offer more tools than code can use.
     #[error("the servers offer {count} tools, and code can have {max}")]
     TooMany {
         /// How many there are.
@@ -98,7 +98,7 @@ pub enum ConnectError {
         /// How many there may be.
         max: usize,
     },
-    /// What is allowed names nothing that there is.
+    /// An `--allow` pattern matches no tool.
     #[error("nothing is called {pattern} that could be allowed")]
     Allow {
         /// What was said.

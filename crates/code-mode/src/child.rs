@@ -96,9 +96,9 @@ impl Process {
 impl Group {
     fn kill(&self) {
         if let Some(group) = self.0.lock().unwrap_or_else(PoisonError::into_inner).take() {
-            // SAFETY: `kill` takes numbers only. The group is that of a child of ours, whose number
-            // the system gives to nobody else before `wait` has been called and the group is empty;
-            // where both are so, there is no such group, or it has members that were never waited for.
+            // SAFETY: `kill` takes numbers only. The group was created by our child. The system does
+            // not reuse its number before `wait` has been called and the group is empty. After that,
+            // the group does not exist, or it has members that were never waited for.
             unsafe { libc::kill(-group, libc::SIGKILL) };
         }
     }

@@ -56,7 +56,7 @@ const MAX_REDIRECTIONS: usize = 3;
 /// Maximum size of a response head, in bytes, and maximum number of headers.
 const MAX_HEAD: usize = 64 << 10;
 const MAX_HEADERS: usize = 100;
-/// How much of what a server says of an error is read, in bytes, and shown, in characters.
+/// Limits on a server's error text: bytes to read, and characters to show.
 const MAX_ERROR: usize = 64 << 10;
 const MAX_SHOWN: usize = 300;
 
@@ -257,8 +257,8 @@ impl HttpClient {
         }
     }
 
-    /// What is told by a status that is none of success: an error of the protocol, where the body has one
-    /// or the request is what is wrong.
+    /// Handles an error status. Returns a protocol error if the body contains one or the request is at
+    /// fault.
     async fn refused(
         &self,
         response: Response<Incoming>,
@@ -309,7 +309,7 @@ impl HttpClient {
         events::of(body, self.0.allowance.clone(), max_event, deadline)
     }
 
-    /// Begins a stream that belongs to no request, or goes on with one that broke off.
+    /// Opens a stream that belongs to no request, or resumes an interrupted stream.
     async fn stream(
         &self,
         mut headers: HeaderMap,

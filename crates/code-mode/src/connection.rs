@@ -139,8 +139,8 @@ impl Connection {
 
 type Started = (RunningService<RoleClient, Us>, Option<Process>, Allowance);
 
-/// Reaches a server and greets it: as almost all servers want it first, and where that is refused as
-/// those do that know nothing else than the newest revision.
+/// Connects to a server and initializes the session. Tries the handshake of most servers first, then
+/// that of servers that support only the newest revision.
 async fn start(entry: &Entry) -> Result<Started, ConnectError> {
     let discover = ClientLifecycleMode::Discover {
         preferred_versions: vec![ProtocolVersion::V_2026_07_28],
@@ -322,7 +322,7 @@ impl Caller {
     }
 }
 
-/// Who we are to a server: somebody who has nobody to ask, no model and no files to offer.
+/// The MCP client: without elicitation, sampling or roots.
 pub(super) struct Us;
 
 impl ClientHandler for Us {

@@ -77,7 +77,7 @@ pub enum ConnectError {
         server: String,
         /// Why.
         why: String,
-        /// The end of what it wrote to standard error.
+        /// The last lines that the server wrote to standard error.
         said: String,
     },
     /// The server exceeded the startup timeout.
@@ -87,7 +87,7 @@ pub enum ConnectError {
         server: String,
         /// How long it had.
         seconds: u64,
-        /// The end of what it wrote to standard error.
+        /// The last lines that the server wrote to standard error.
         said: String,
     },
     /// The servers offer more tools than code can use.

@@ -38,7 +38,7 @@ struct RawEntry {
     headers: BTreeMap<String, String>,
     #[serde(default)]
     disabled: bool,
-    /// Tools that the code may call; all where there is no such list.
+    /// Tools that the code may call. If the list is missing, it may call all tools.
     allow: Option<Vec<String>>,
     /// Seconds that a call of one of its tools may take.
     timeout: Option<f64>,
@@ -167,8 +167,8 @@ fn is_http(kind: &str) -> bool {
     matches!(kind.as_str(), "http" | "streamablehttp" | "remote")
 }
 
-/// Puts the values of variables in the place of `${NAME}`, `${env:NAME}` and `${NAME:-default}`. An
-/// error is the name of one that is not set.
+/// Expands `${NAME}`, `${env:NAME}` and `${NAME:-default}`. The error is the name of the variable
+/// that is not set.
 fn expand(text: &str, variable: &dyn Fn(&str) -> Option<String>) -> Result<String, String> {
     let mut whole = String::with_capacity(text.len());
     let mut rest = text;

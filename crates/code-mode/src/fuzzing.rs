@@ -1,4 +1,4 @@
-//! The parsers of what other servers say, as fuzz targets and tests call them.
+//! Entry points to the parsers of server messages, for fuzz targets and tests.
 
 use std::convert::Infallible;
 

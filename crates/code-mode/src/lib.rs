@@ -1,7 +1,8 @@
-//! Code mode: tools of other servers, as functions for the code.
+//! Code mode: exposes the tools of other MCP servers to code as functions.
 //!
-//! A model that has forty tools calls them one by one, and reads every answer. Given one tool that runs a
-//! program, and the forty as functions in it, it writes the program: only what that prints comes back.
+//! A model with forty tools calls them one by one and reads every answer. With code mode it has one
+//! tool, which runs a program that calls the forty as functions. The model reads only the program's
+//! output.
 #![deny(unsafe_code, missing_docs)]
 #![warn(
     clippy::exit,
@@ -70,12 +71,13 @@ struct Function {
 }
 
 impl Servers {
-    /// Starts the servers that a file names and asks them for their tools. `allow` names those that the
-    /// code may call, as `SERVER`, `SERVER.TOOL` or `SERVER.PREFIX*`; empty, all that the file allows.
+    /// Connects to the servers in a file and lists their tools. `allow` restricts the tools that the
+    /// code may call, as `SERVER`, `SERVER.TOOL` or `SERVER.PREFIX*`. If it is empty, the code may
+    /// call all tools that the file allows.
     ///
     /// # Errors
     ///
-    /// When the file is none, one of its servers cannot be had, or there is nothing of a name in `allow`.
+    /// If the file is invalid, a server is unavailable, or a pattern in `allow` matches no tool.
     pub async fn connect(file: &Path, allow: &[String]) -> Result<Self, ConnectError> {
         let entries = file::read(file, &|name| std::env::var(name).ok())?;
         let connecting = join_all(entries.iter().map(Connection::to)).await;

@@ -1,16 +1,16 @@
-//! Names that Python takes, from names that somebody else has chosen.
+//! Converts tool names to unique Python identifiers.
 
 use std::collections::BTreeSet;
 
-/// The longest that is made of a name, so that a number still fits behind it.
+/// Maximum length of an identifier, which leaves room for a numeric suffix.
 const MAX_NAME: usize = 56;
 
-/// Gives names, each once.
+/// The identifiers given so far.
 #[derive(Default)]
 pub(super) struct Names(BTreeSet<String>);
 
 impl Names {
-    /// A name like this one that is a word of Python's and nobody has yet.
+    /// Returns an unused Python identifier similar to `name`.
     pub(super) fn give(&mut self, name: &str) -> String {
         let plain = identifier(name);
         let mut given = plain.clone();

@@ -1,8 +1,8 @@
-//! Schemas of somebody else's tools: what of them the code sees, and how they read in Python.
+//! Converts tool schemas to Python signatures and to the reduced schemas that the code sees.
 //!
-//! A schema comes from a server that may be anybody's. What is passed on is made anew of the few things
-//! that a signature needs; nothing of it is followed, matched or computed on the way to a call. The server
-//! checks its arguments itself.
+//! Schemas come from untrusted servers. A reduced schema is built from the few parts that a signature
+//! needs. A call follows no reference, matches no pattern and computes nothing from the schema; the
+//! server validates the arguments.
 
 use std::cell::Cell;
 use std::fmt::Write as _;
@@ -34,7 +34,7 @@ pub(super) type Schema = Map<String, Value>;
 
 static ANYTHING: LazyLock<Schema> = LazyLock::new(Schema::new);
 
-/// A schema with the parameters of `input`, and nothing in it but their names, kinds, choices and texts.
+/// Returns a schema with the names, types, choices and descriptions of the parameters of `input`.
 pub(super) fn parameters(input: &Schema) -> Value {
     let properties: Schema = properties(input)
         .take(MAX_PARAMETERS)
@@ -90,7 +90,7 @@ pub(super) fn signature(input: &Schema, output: Option<&Schema>) -> String {
     format!("({}){arrow}", parts.join(", "))
 }
 
-/// The shape of what a call is answered with.
+/// Returns the shape of a call's result.
 pub(super) fn returned(output: &Schema) -> String {
     let schema = if is_wrapped(output) {
         properties(output).next().map_or(&*ANYTHING, |(_, schema)| schema)
@@ -100,8 +100,8 @@ pub(super) fn returned(output: &Schema) -> String {
     cut(shape(output, schema, true), MAX_SHAPE)
 }
 
-/// Whether the answer is an object only because it has to be one: servers written in Python put other
-/// values under the key `result`, and say so in one of two ways.
+/// Whether the result is wrapped in an object because MCP requires one. Servers written in Python
+/// put other values under the key `result` and mark this in one of two ways.
 pub(super) fn is_wrapped(output: &Schema) -> bool {
     let mut names = properties(output).map(|(name, _)| name);
     let is_only = names.next().is_some_and(|name| name == "result") && names.next().is_none();
@@ -110,7 +110,7 @@ pub(super) fn is_wrapped(output: &Schema) -> bool {
     is_only && (is_marked || title.ends_with("Output"))
 }
 
-/// What a schema comes down to: references followed, and the choice between something and null made.
+/// A schema with references followed and nullable choices resolved.
 struct Resolved<'a> {
     schema: &'a Schema,
     takes_null: bool,
@@ -321,8 +321,7 @@ mod tests {
         assert_eq!(shown["properties"]["any"], json!({}));
     }
 
-    /// What would have a validator go round in circles, match for ever or fetch something is not in
-    /// what is passed on.
+    /// Reduced schemas contain no recursive references, expensive patterns or remote references.
     #[test]
     fn nothing_of_a_hostile_schema_is_passed_on() {
         for input in [

@@ -1,4 +1,4 @@
-//! The parsers of what MCP servers send, on the corpus of the fuzz target and on damaged copies of it.
+//! Runs the parsers of MCP server messages on the fuzz corpus and on damaged copies of it.
 
 use std::path::Path;
 
@@ -20,7 +20,7 @@ fn corpus() -> Vec<(String, Vec<u8>)> {
     inputs
 }
 
-/// The fuzzer starts from what servers send. An input that once broke a parser is named `found_...`.
+/// The corpus consists of server messages. Names of past crash inputs start with `found_`.
 #[test]
 fn the_corpus_is_accepted() {
     for (name, bytes) in corpus() {

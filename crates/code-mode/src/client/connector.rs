@@ -1,4 +1,4 @@
-//! How a server is connected to: by TCP, and by TLS over it for `https://`, behind the feature `tls`.
+//! Connects to servers over TCP, and over TLS for `https://` with the feature `tls`.
 
 use hyper_util::client::legacy::connect::HttpConnector;
 use url::Url;
@@ -10,8 +10,8 @@ pub(super) type Connector = hyper_rustls::HttpsConnector<HttpConnector>;
 #[cfg(not(feature = "tls"))]
 pub(super) type Connector = HttpConnector;
 
-/// What connects to a server. Its certificate is checked against those that the system trusts, or what
-/// `SSL_CERT_FILE` and `SSL_CERT_DIR` name.
+/// Returns a connector. It checks the server's certificate against the system's trusted roots, or
+/// those in `SSL_CERT_FILE` and `SSL_CERT_DIR`.
 pub(super) fn to(url: &Url) -> Result<Connector, HttpError> {
     let mut tcp = HttpConnector::new();
     tcp.set_connect_timeout(Some(CONNECT_TIME));

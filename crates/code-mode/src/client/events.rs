@@ -13,13 +13,12 @@ use tokio::time::Instant;
 use super::HttpError;
 use crate::allowance::Allowance;
 
-/// The longest and shortest pause that a server can ask for before a stream is begun again, in
-/// milliseconds.
+/// Minimum and maximum reconnect delay that a server can request, in milliseconds.
 const MIN_RETRY: u64 = 100;
 const MAX_RETRY: u64 = 10_000;
 
-/// The events of a body, until a deadline. It ends with an error where an event is longer than it may be,
-/// or the server has sent all that it may.
+/// Returns the events of a body until a deadline. The stream ends with an error if an event is too
+/// long or the server exceeds its allowance.
 pub(crate) fn of<B>(
     body: B,
     allowance: Allowance,

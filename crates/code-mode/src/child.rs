@@ -96,8 +96,8 @@ impl Process {
 impl Group {
     fn kill(&self) {
         if let Some(group) = self.0.lock().unwrap_or_else(PoisonError::into_inner).take() {
-            // SAFETY: `kill` takes numbers only. The group was created by our child. The system does
-            // not reuse its number before `wait` has been called and the group is empty. After that,
+            // SAFETY: `kill` takes numbers only. The group belongs to our child. The system does
+            // not reuse its number before `wait` was called and the group is empty. After that,
             // the group does not exist, or it has members that were never waited for.
             unsafe { libc::kill(-group, libc::SIGKILL) };
         }

@@ -45,7 +45,7 @@ const MARGIN: Duration = Duration::from_secs(2);
 const STREAM_TIME: Duration = Duration::from_secs(30);
 /// Timeout for ending a session.
 const DELETE_TIME: Duration = Duration::from_millis(800);
-/// Minimum interval between reconnects, regardless of what the server requests.
+/// Minimum interval between reconnects, even if the server requests a shorter one.
 const STREAM_PAUSE: Duration = Duration::from_secs(1);
 /// Maximum number of failed reconnects.
 const MAX_RETRIES: usize = 5;
@@ -74,7 +74,8 @@ pub(super) enum HttpError {
     /// The system has no trusted root certificates.
     #[cfg(feature = "tls")]
     #[error(
-        "this system has no certificates to check its own against: SSL_CERT_FILE can name a file of them"
+        "this system has no certificates to check its own against: \
+         SSL_CERT_FILE can name a file of them"
     )]
     NoRoots,
     #[cfg(feature = "tls")]
@@ -257,8 +258,8 @@ impl HttpClient {
         }
     }
 
-    /// Handles an error status. Returns a protocol error if the body contains one or the request is at
-    /// fault.
+    /// Handles an error status. Returns a protocol error if the body contains one or the request
+    /// is at fault.
     async fn refused(
         &self,
         response: Response<Incoming>,

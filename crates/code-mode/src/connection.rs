@@ -139,8 +139,8 @@ impl Connection {
 
 type Started = (RunningService<RoleClient, Us>, Option<Process>, Allowance);
 
-/// Connects to a server and initializes the session. Tries the handshake of most servers first, then
-/// that of servers that support only the newest revision.
+/// Connects to a server and initializes the session. Tries the handshake of most servers first,
+/// then that of servers that support only the newest revision.
 async fn start(entry: &Entry) -> Result<Started, ConnectError> {
     let discover = ClientLifecycleMode::Discover {
         preferred_versions: vec![ProtocolVersion::V_2026_07_28],

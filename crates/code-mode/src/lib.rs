@@ -71,9 +71,9 @@ struct Function {
 }
 
 impl Servers {
-    /// Connects to the servers in a file and lists their tools. `allow` restricts the tools that the
-    /// code may call, as `SERVER`, `SERVER.TOOL` or `SERVER.PREFIX*`. If it is empty, the code may
-    /// call all tools that the file allows.
+    /// Connects to the servers in a file and lists their tools. `allow` restricts the tools that
+    /// the code may call, as `SERVER`, `SERVER.TOOL` or `SERVER.PREFIX*`. If it is empty,
+    /// the code may call all tools that the file allows.
     ///
     /// # Errors
     ///

@@ -1,7 +1,8 @@
 //! Converts tool schemas to Python signatures and to the reduced schemas that the code sees.
 //!
-//! Schemas come from untrusted servers. A reduced schema is built from the few parts that a signature
-//! needs. A call follows no reference, matches no pattern and computes nothing from the schema; the
+//! Schemas come from untrusted servers. A reduced schema is built from the few parts that a
+//! signature needs. A call follows no reference, matches no pattern and computes nothing
+//! from the schema; the
 //! server validates the arguments.
 
 use std::cell::Cell;

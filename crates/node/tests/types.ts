@@ -40,7 +40,7 @@ async function accepted(): Promise<void> {
 }
 
 async function refused(runtime: Runtime, outcome: Outcome): Promise<void> {
-  // an unknown option
+  // @ts-expect-error an unknown option
   await runtime.run('', { tiemout: 1 });
   // @ts-expect-error a number of seconds
   await runtime.run('', { timeout: '1' });

@@ -5,7 +5,6 @@ use std::path::Path;
 use anyhow::Context;
 use belljar::Runtime;
 use belljar::lockdown::Lockdown;
-use belljar_server::Face;
 use url::{Host, Url};
 
 use super::ServeArgs;
@@ -68,12 +67,15 @@ pub(super) fn locking<'a>(
     Ok(Some(locking))
 }
 
-/// Creates a directory for clients' files, if a face keeps such files.
+/// Creates a directory for clients' files and large uploads, which stays writable.
 pub(super) fn temporary(args: &ServeArgs) -> std::io::Result<Option<tempfile::TempDir>> {
-    if args.lockdown.no_lockdown || !args.faces.has(Face::LibreChat) {
+    if args.lockdown.no_lockdown {
         return Ok(None);
     }
-    tempfile::Builder::new().prefix("belljar-serve-").tempdir().map(Some)
+    let directory = tempfile::Builder::new().prefix("belljar-serve-").tempdir()?;
+    // The first override of a process holds: a second server shares it.
+    let _ = tempfile::env::override_temp_dir(directory.path());
+    Ok(Some(directory))
 }
 
 /// What the clients of object stores connect to and read, as far as the environment tells.
@@ -84,8 +86,9 @@ fn keep_store(mut locking: Locking<'_>) -> Locking<'_> {
         }
         plan.resolve_names()
     });
-    let is_of_store =
-        |name: &str| ["AWS_", "AZURE_", "GOOGLE_"].iter().any(|prefix| name.starts_with(prefix));
+    let is_of_store = |name: &str| {
+        ["AWS_", "AZURE_", "AZURITE_", "GOOGLE_"].iter().any(|prefix| name.starts_with(prefix))
+    };
     for (name, value) in std::env::vars() {
         let is_file =
             ["_FILE", "_PATH", "_CREDENTIALS", "_ACCOUNT"].iter().any(|end| name.ends_with(end));

@@ -52,6 +52,7 @@ pub(super) fn operations() -> Vec<Operation> {
              `If-Match` and `If-None-Match: *` are obeyed.",
         )
         .takes_as(BYTES, None)
+        .or_nothing()
         .answers::<Entry>(200, "The file that was replaced, as it is now")
         .answers::<Entry>(201, "The new file"),
         Operation::new(

@@ -54,7 +54,7 @@ impl Core {
         match judge(&plan, observed) {
             Ok(Some(_)) => {
                 let storage = Arc::clone(&context.storage);
-                let set = Unkept::new(awake, (0, 0));
+                let set = Unkept::new(awake, before.placed);
                 let (awake, state) = aside(true, move || set.keep(&storage, &before)).await??;
                 self.past(context).await?.state = Arc::new(state);
                 self.awake = Some(awake);

@@ -163,6 +163,24 @@ fn files_that_are_placed_again_do_not_raise_the_limits_for_ever() {
     });
 }
 
+#[test]
+fn a_variable_that_is_set_takes_no_room_from_placed_files() {
+    block_on(async {
+        let limits = RequestLimits::default().workspace(1 << 20);
+        let session = session_on(runtime(), core().run_limits(limits)).await;
+        let placed = Request::new("1").file("given", vec![b'g'; 2 << 20]);
+        assert!(run(&session, placed).await.error.is_none());
+        session.set("x", 0.5).await.unwrap();
+        for suspended in [false, true] {
+            if suspended {
+                assert!(session.suspend().await);
+            }
+            out(&session, "_ = open('a', 'wb').write(bytes(900_000))").await;
+        }
+        session.close();
+    });
+}
+
 /// Otherwise every crash would leave room for one more of them.
 #[test]
 fn files_without_a_name_count_also_after_a_crash() {

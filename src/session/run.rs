@@ -350,17 +350,18 @@ impl Core {
         let entropy = pending.map_or(self.entropy, |pending| pending.pins.entropy);
         let log = pending.map(|pending| pending.log.clone());
         let ran = awake.run(context, plan, (entropy, log), begun).await?;
-        let Some((awake, execution)) = ran else {
+        let Some((mut awake, execution)) = ran else {
             return Ok(None);
         };
         self.fuel = self.fuel.saturating_add(execution.observed.driven.fuel);
         let reason = restart_reason(&execution).filter(|_| !is_waiting(&execution));
         if is_waiting(&execution) || reason.is_some() {
-            let mut awake = awake;
             self.lost_files = Some(awake.interpreter.instance().files().clone());
             return Ok(Some((execution, reason)));
         }
-        let placed = self.past_in_memory().state.with_placed(placed, &context.fixed.bounds);
+        let used = awake.interpreter.instance().files().usage();
+        let state = &self.past_in_memory().state;
+        let placed = state.with_placed(placed, used, &context.fixed.bounds);
         self.unkept = Some(Unkept::new(awake, placed));
         Ok(Some((execution, None)))
     }

@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use belljar_files::{Files, Pool, PoolOptions};
+use belljar_files::{Files, Pool, PoolOptions, Usage};
 
 use crate::api::policy::RunLimits;
 use crate::sandbox::{Kept, limits};
@@ -42,14 +42,24 @@ impl State {
         (bounds.workspace.saturating_add(self.placed.0), bounds.files.saturating_add(self.placed.1))
     }
 
-    /// Returns the bytes and files placed by the host after it has placed `more` for a run. The sum
-    /// is limited to the session's own limits, or to the most that one run was given: a file placed
-    /// for every run would otherwise raise the limits forever.
-    pub(super) fn with_placed(&self, more: (u64, u64), bounds: &RunLimits) -> (u64, u64) {
-        let sum = |before: u64, more: u64, bound: u64| {
-            before.saturating_add(more).min(bound.max(before).max(more))
+    /// Returns the bytes and files placed by the host after it has placed `more` for a run that
+    /// left `used`. The sum is limited to the session's own limits, or to the most that one run was
+    /// given: a file placed for every run would otherwise raise the limits forever. If placed files
+    /// still take more than that, it is what they take: the state could not be read back otherwise.
+    pub(super) fn with_placed(
+        &self,
+        more: (u64, u64),
+        used: Usage,
+        bounds: &RunLimits,
+    ) -> (u64, u64) {
+        let sum = |before: u64, more: u64, used: u64, bound: u64| {
+            let most = bound.max(before).max(more).max(used.saturating_sub(bound));
+            before.saturating_add(more).min(most)
         };
-        (sum(self.placed.0, more.0, bounds.workspace), sum(self.placed.1, more.1, bounds.files))
+        (
+            sum(self.placed.0, more.0, used.bytes, bounds.workspace),
+            sum(self.placed.1, more.1, used.files, bounds.files),
+        )
     }
 
     /// Returns the size of memory and files that `other` does not share, plus this state's lists,

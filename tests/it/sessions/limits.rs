@@ -163,6 +163,23 @@ fn files_that_are_placed_again_do_not_raise_the_limits_for_ever() {
     });
 }
 
+/// However small the session's own limits are.
+#[test]
+fn a_session_of_many_placed_files_comes_back() {
+    block_on(async {
+        let limits = RequestLimits::default().workspace(1 << 20).files(2);
+        let options = core().run_limits(limits).history(1, 0);
+        let session = session_on(runtime(), options).await;
+        for n in 0..12 {
+            let placed = Request::new("1").file(format!("{n}"), vec![b'g'; 1 << 20]);
+            assert!(run(&session, placed).await.error.is_none());
+        }
+        assert!(session.suspend().await);
+        assert_eq!(out(&session, "import os\nlen(os.listdir())").await, "12\n");
+        session.close();
+    });
+}
+
 #[test]
 fn a_variable_that_is_set_takes_no_room_from_placed_files() {
     block_on(async {

@@ -105,9 +105,9 @@ impl SessionLimits {
 pub struct HistoryLimits {
     /// Number of runs. Default 100, at most 10,000.
     pub runs: usize,
-    /// Size of memory and files that only earlier states hold, and of their records in a
-    /// checkpoint, in bytes. Default 64 MiB, at most the runtime's ceiling on a run's memory. Code
-    /// and errors of all runs take at most 24 MiB of it.
+    /// Size of memory and files that only earlier states hold, each changed file counted whole, and
+    /// of their records in a checkpoint, in bytes. Default 64 MiB, at most the runtime's ceiling on
+    /// a run's memory. Code and errors of all runs take at most 24 MiB of it.
     pub bytes: u64,
 }
 

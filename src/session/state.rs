@@ -63,14 +63,15 @@ impl State {
     }
 
     /// Returns the size of memory and files that `other` does not share, plus this state's lists,
-    /// in bytes: their size in memory or in a checkpoint, whichever is larger.
+    /// in bytes: their size in memory or in a checkpoint, whichever is larger. A changed file is
+    /// counted whole, because states that were read from a checkpoint share no blocks.
     pub(super) fn beyond(&self, other: &Self) -> u64 {
         let pages = self.kept.pages.beyond(&other.kept.pages);
         // The guest chooses how many pieces and names its memory has.
         let lists = self.kept.pages.lists_beyond(&other.kept.pages) as u64;
         let (mut documents, mut files) = (self.document_bytes(), 0);
         if !Arc::ptr_eq(&self.files, &other.files) {
-            files = self.files.beyond(&other.files);
+            files = self.files.beyond_whole(&other.files);
             if self.files.version() != other.files.version() {
                 documents += self.list_bytes();
             }

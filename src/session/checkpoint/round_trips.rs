@@ -73,14 +73,33 @@ impl Maker {
             let content = tree.pool().content(&bytes).unwrap();
             tree.put_file(&format!("/workspace/{name}"), content, 0).unwrap();
         }
+        self.end_run(tree, character.to_string().repeat(*length));
+    }
+
+    /// A run that changes one byte of a file of this length.
+    fn change(&mut self, length: usize) {
+        self.session.execution += 1;
+        let mut tree = Files::clone(&self.session.past.state.files);
+        tree.set_limits(Limits::NONE);
+        let mut content = match tree.find("/workspace/large") {
+            Ok(node) => tree.content(node).unwrap().clone(),
+            Err(_) => tree.pool().content(&vec![1; length]).unwrap(),
+        };
+        content.write_at(tree.pool(), self.session.execution, b"x").unwrap();
+        tree.put_file("/workspace/large", content, 0).unwrap();
+        self.end_run(tree, "x".into());
+    }
+
+    fn end_run(&mut self, tree: Files, code: String) {
+        let execution = self.session.execution;
         let state = Arc::new(State {
-            kept: before.kept.clone(),
+            kept: self.session.past.state.kept.clone(),
             files: Arc::new(tree),
             placed: (0, 0),
         });
         let record = HistoryEntry {
             execution,
-            code: character.to_string().repeat(*length),
+            code,
             success: true,
             error: None,
             wall_ms: 1.0,
@@ -292,6 +311,23 @@ fn the_largest_history_and_inputs_can_be_written() {
     many_values.move_on(&Caps::FORMAT);
     many_values.wait(&[], 1_100_000, &[]);
     assert!(many_values.session.pending.is_none(), "a request of too many values is taken");
+}
+
+/// Each run changes little of a large file. States that are read back share none of it.
+#[test]
+fn a_history_of_a_large_file_can_be_read() {
+    let mut maker = Maker::new(HistoryLimits {
+        runs: 100,
+        bytes: 4 << 20,
+    });
+    maker.session.fixed.bounds = RunLimits::default().workspace(1 << 20);
+    for _ in 0..40 {
+        maker.change(900_000);
+    }
+    let kept = maker.session.past.history.entries().len();
+    assert!((2..=6).contains(&kept), "{kept}");
+    maker.move_on(&Caps::FORMAT);
+    assert_eq!(maker.session.past.history.entries().len(), kept);
 }
 
 /// A file may claim any history limits: the runtime's limits apply.

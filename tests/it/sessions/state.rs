@@ -409,11 +409,13 @@ fn a_file_without_a_name_is_kept_once() {
             out(&session, &format!("x = {n}")).await;
         }
         assert_eq!(session.history().await.unwrap().len(), 22, "it is the same in all of them");
-        // Each of these changes one block of it, and shares the others with the previous one.
+        // Each of these leaves another version behind, for few of which the history has room.
         for n in 0..20 {
             out(&session, &format!("f.seek({n})\n_ = f.write(b'x')\nf.flush()")).await;
         }
-        assert_eq!(session.history().await.unwrap().len(), 42);
+        let entries = session.history().await.unwrap().len();
+        // The latest, and those before it, which have 16 MiB together.
+        assert!((2..=1 + (16 << 20) / 900_000).contains(&entries), "{entries}");
         assert!(session.suspend().await);
         assert_eq!(
             out(&session, "_ = f.seek(0)\nprint(f.read(3), f.seek(0, 2))").await,

@@ -19,7 +19,7 @@ use super::{Session, SessionError};
 use crate::api::policy::check_relative;
 use crate::engine::on_blocking_thread;
 use crate::error::Error;
-use crate::sandbox::{TEMPORARY_PATH, WORKSPACE_PATH, limits};
+use crate::sandbox::{TEMPORARY_PATH, WORKSPACE_PATH, limits, mount_paths};
 use crate::workspace::{Editor, Look, PathProblem, RunFile, below_top, merge, now, time};
 
 /// The files of a session, accessible without a run. Every method waits for earlier runs, as a run
@@ -315,7 +315,7 @@ impl SessionFiles {
         }
         // The claim may have been released during the comparison.
         context.begin_change(self.session.pass)?;
-        let changed = core.exchange(context, &theirs).await?;
+        let changed = core.exchange(context, other.context(), &theirs).await?;
         self.session.finish(core);
         changed.map_err(|why| self.failed("exchange the files of", "", why))?;
         Ok(true)
@@ -332,6 +332,7 @@ impl SessionFiles {
     /// a file or link where `theirs` has a directory.
     pub async fn merge(&self, before: &SessionFiles, theirs: &SessionFiles) -> Result<(), Error> {
         let context = self.context();
+        let of = theirs.context();
         for other in [before, theirs] {
             if !Arc::ptr_eq(&context.storage, &other.context().storage) {
                 let id = other.session.id().to_owned();
@@ -342,7 +343,7 @@ impl SessionFiles {
         let mut core = self.session.lock_to_change().await?;
         let ours = Arc::clone(&core.past(context).await?.state.files);
         let changed = if is_same(&ours, &before) {
-            core.exchange(context, &theirs).await?
+            core.exchange(context, of, &theirs).await?
         } else {
             core.change(context, |files, now| merge(files, &before, &theirs, now)).await?
         };
@@ -440,19 +441,31 @@ impl Core {
         Ok(Ok(()))
     }
 
-    /// Creates a state with the files of another session.
+    /// Creates a state with the files of another session, that `of` belongs to. Packages and mounts
+    /// stay this session's.
     async fn exchange(
         &mut self,
         context: &Context,
+        of: &Context,
         theirs: &Files,
     ) -> Result<Result<(), PathProblem>, Error> {
         let ours = Arc::clone(&self.past(context).await?.state.files);
-        self.change(context, |files, _| exchange(files, &ours, theirs)).await
+        let mounts = |context: &Context| mount_paths(&context.fixed.mounts);
+        let is_alike = context.image.identity == of.image.identity && mounts(context) == mounts(of);
+        let change = |files: &mut Files, now| {
+            if is_alike {
+                exchange(files, &ours, theirs)
+            } else {
+                merge(files, &ours, theirs, now)
+            }
+        };
+        self.change(context, change).await
     }
 }
 
-/// Replaces the contents of `files` by `theirs`, but keeps the open files of `ours`. An open file
-/// with the same path in `theirs` takes their content; any other open file becomes nameless.
+/// Replaces `files` by `theirs`, mounts and packages included, but keeps the open files of `ours`.
+/// An open file with the same path in `theirs` takes their content; any other open file becomes
+/// nameless.
 fn exchange(files: &mut Files, ours: &Files, theirs: &Files) -> Result<(), PathProblem> {
     *files = theirs.clone();
     files.set_limits(limits(u64::MAX, u64::MAX));

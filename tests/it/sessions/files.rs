@@ -398,6 +398,28 @@ fn a_lost_interpreter_s_files_are_gone_with_the_change() {
     });
 }
 
+#[test]
+fn mounts_stay_where_they_are_when_files_are_exchanged() {
+    block_on(async {
+        let dir = tempfile::tempdir().unwrap();
+        std::fs::write(dir.path().join("m"), "mounted").unwrap();
+        let options = SessionOptions::new().image("core").mount(dir.path(), "/data");
+        let (one, two) = (session_on(runtime(), options).await, core().await);
+        two.workspace().write("f", &b"1"[..]).await.unwrap();
+        one.workspace().write("gone", &b"2"[..]).await.unwrap();
+        assert!(one.workspace().replace_with(&two.workspace()).await.unwrap());
+        assert!(!one.workspace().replace_with(&two.workspace()).await.unwrap());
+        let seen = "import os\nprint(os.listdir(), open('/data/m').read())";
+        assert_eq!(out(&one, seen).await, "['f'] mounted\n");
+        one.workspace().write("g", &b"3"[..]).await.unwrap();
+        assert!(two.workspace().replace_with(&one.workspace()).await.unwrap());
+        let seen = "import os\nprint(sorted(os.listdir()), os.path.exists('/data'))";
+        assert_eq!(out(&two, seen).await, "['f', 'g'] False\n");
+        one.close();
+        two.close();
+    });
+}
+
 /// Files of another runtime are removed with it.
 #[test]
 fn files_are_exchanged_within_one_runtime() {

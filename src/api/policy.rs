@@ -13,8 +13,8 @@ use crate::api::refusal::{Field, Reason, ReasonKind, Refusal};
 use crate::api::request::{Policy, Request, RequestLimits, Rules};
 use crate::api::setters::setters;
 use crate::limits::{
-    FIGURE_DPI, MAX_CODE, MAX_TOOL_ANSWER, MAX_TOOL_ARGUMENTS, MAX_TOOL_BYTES, MAX_TOOL_CALLS,
-    MAX_TOOLS, MAX_TYPED_BYTES,
+    FIGURE_DPI, MAX_CODE, MAX_PATH_BYTES, MAX_PATH_NAMES, MAX_TOOL_ANSWER, MAX_TOOL_ARGUMENTS,
+    MAX_TOOL_BYTES, MAX_TOOL_CALLS, MAX_TOOLS, MAX_TYPED_BYTES,
 };
 use crate::value::{Value, wire};
 
@@ -236,11 +236,19 @@ const KEYWORDS: &str = "False None True and as assert async await break class co
 
 fn check_files(request: &Request, reasons: &mut Vec<Reason>) {
     for file in &request.files {
-        if let Err(why) = check_relative(&file.path) {
+        if let Err(why) = check_relative(&file.path).and_then(|()| check_depth(&file.path)) {
             let message = format!("{:?} {why}", file.path);
             reasons.push(Reason::new(Field::Files, ReasonKind::Invalid, message));
         }
     }
+}
+
+/// Checks that a workspace path is within the limits on paths.
+fn check_depth(path: &str) -> Result<(), &'static str> {
+    if path.split('/').count() > MAX_PATH_NAMES || path.len() >= MAX_PATH_BYTES {
+        return Err("has too many names or bytes");
+    }
+    Ok(())
 }
 
 /// Checks that a workspace path is relative, `/`-separated and stays inside the workspace.
@@ -439,6 +447,16 @@ mod tests {
             .memory_mib(1 << 20)
             .timeout(Duration::ZERO);
         assert_eq!(refusal(request).len(), 7);
+    }
+
+    #[test]
+    fn a_file_lies_no_deeper_than_a_guest_could_put_it() {
+        let path = |names: usize| ["d"; MAX_PATH_NAMES + 1][..names].join("/");
+        let request = |path: String| Request::new("").file(path, "");
+        let resolved = |path| resolve(request(path), &RunLimits::default(), &RunLimits::CEILINGS);
+        assert!(resolved(path(MAX_PATH_NAMES)).is_ok());
+        assert_eq!(refusal(request(path(MAX_PATH_NAMES + 1))).len(), 1);
+        assert_eq!(refusal(request("n".repeat(MAX_PATH_BYTES))).len(), 1);
     }
 
     #[test]

@@ -171,6 +171,7 @@ struct Change {
     /// All labels that it is to have.
     labels: Option<BTreeMap<String, String>>,
     /// Seconds from now after which its lease is to end. It has to have one.
+    #[schemars(range(min = 0))]
     lease_seconds: Option<f64>,
 }
 

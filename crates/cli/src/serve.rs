@@ -191,9 +191,8 @@ pub(super) fn serve(
             Some(path) => Address::Unix(path.clone()),
             None => Address::Tcp(args.listen),
         };
-        let temporary = reach::temporary(args).context("cannot create a temporary directory")?;
+        let temporary = reach::temporary(args);
         let temporary = temporary.as_ref().map(tempfile::TempDir::path);
-        settings.temp_dir = temporary.map(Path::to_owned);
         let locking = reach::locking(args, &runtime, temporary, printer)?;
         let mut service = Service::builder(runtime.clone());
         if let Some(sessions) = stored(args, runtime)? {

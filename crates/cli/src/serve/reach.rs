@@ -17,7 +17,7 @@ const COLLECTORS: [&str; 2] = ["OTEL_EXPORTER_OTLP_ENDPOINT", "OTEL_EXPORTER_OTL
 /// another.
 const STORE_PORTS: [u16; 2] = [80, 443];
 
-/// Begins to lock down a server; `temporary` is where it keeps files of clients that have names.
+/// Begins to lock down a server; `temporary` is its directory for temporary files.
 pub(super) fn locking<'a>(
     args: &'a ServeArgs,
     runtime: &Runtime,
@@ -67,15 +67,16 @@ pub(super) fn locking<'a>(
     Ok(Some(locking))
 }
 
-/// Creates a directory for clients' files and large uploads, which stays writable.
-pub(super) fn temporary(args: &ServeArgs) -> std::io::Result<Option<tempfile::TempDir>> {
+/// Creates the directory for temporary files that stays writable when the server is locked down.
+/// Returns `None` if it cannot be created: then only what needs a temporary file fails.
+pub(super) fn temporary(args: &ServeArgs) -> Option<tempfile::TempDir> {
     if args.lockdown.no_lockdown {
-        return Ok(None);
+        return None;
     }
-    let directory = tempfile::Builder::new().prefix("belljar-serve-").tempdir()?;
-    // The first override of a process holds: a second server shares it.
+    let directory = tempfile::Builder::new().prefix("belljar-serve-").tempdir().ok()?;
+    // Fails only if the process has such a directory already.
     let _ = tempfile::env::override_temp_dir(directory.path());
-    Ok(Some(directory))
+    Some(directory)
 }
 
 /// What the clients of object stores connect to and read, as far as the environment tells.

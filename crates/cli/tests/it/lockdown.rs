@@ -22,7 +22,10 @@ struct Held {
 
 impl Held {
     fn start(args: &[&str]) -> Self {
-        let mut command = belljar();
+        Self::started(belljar(), args)
+    }
+
+    fn started(mut command: Command, args: &[&str]) -> Self {
         command.args(["serve", "--listen", "127.0.0.1:0", "--json"]).args(args);
         let mut child = command.stderr(Stdio::inherit()).spawn().unwrap();
         let mut line = String::new();
@@ -111,6 +114,29 @@ fn every_thread_of_a_server_is_held() {
         let says = ready.contains("lock-down: Landlock ABI ") && ready.contains(", seccomp\n");
         assert_eq!(says, held, "{ready}");
     }
+}
+
+/// An upload of more than 64 KiB goes through a temporary file.
+#[test]
+fn a_server_takes_large_uploads() {
+    for how in ["--lockdown=auto", "--no-lockdown"] {
+        let server = Held::start(&[how]);
+        let (line, body) = server.ask("POST", "/v1/sessions", None, "{}");
+        assert!(line.contains("201"), "{how}: {line}: {body}");
+        let made: Value = serde_json::from_str(&body).unwrap();
+        let path = format!("/v1/sessions/{}/files/large", made["id"].as_str().unwrap());
+        let (line, body) = server.ask("PUT", &path, None, &"x".repeat(1 << 20));
+        assert!(line.contains("201"), "{how}: {line}: {body}");
+    }
+}
+
+#[test]
+fn a_server_needs_no_temporary_directory() {
+    let mut command = belljar();
+    command.env("TMPDIR", "/nowhere");
+    let server = Held::started(command, &[]);
+    let (line, body) = server.ask("POST", "/v1/runs", None, r#"{"code": "print(6 * 7)"}"#);
+    assert!(line.contains("200") && body.contains("42"), "{line}: {body}");
 }
 
 #[test]

@@ -1,6 +1,5 @@
 //! The state that every handler has.
 
-use std::path::PathBuf;
 use std::sync::{Arc, OnceLock};
 use std::time::{Duration, Instant};
 
@@ -75,8 +74,6 @@ pub struct Settings {
     pub write_timeout: Duration,
     /// Whether it listens on a Unix socket, which no name leads to.
     pub is_unix: bool,
-    /// Where directories for temporary files are made. Default: where the system has them.
-    pub temp_dir: Option<PathBuf>,
 }
 
 impl Default for Settings {
@@ -92,7 +89,6 @@ impl Default for Settings {
             trusted_proxies: Vec::new(),
             write_timeout: Duration::from_secs(30),
             is_unix: false,
-            temp_dir: None,
         }
     }
 }

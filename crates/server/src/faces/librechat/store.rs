@@ -166,7 +166,7 @@ impl Store {
         Self {
             service: app.service().clone(),
             disk: disk.clone(),
-            parent: app.settings().temp_dir.clone().unwrap_or_else(std::env::temp_dir),
+            parent: tempfile::env::temp_dir(),
         }
     }
 

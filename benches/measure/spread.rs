@@ -51,9 +51,9 @@ impl fmt::Display for Spread {
 #[derive(Clone, Copy)]
 #[allow(dead_code, reason = "each bench looks at one of them")]
 pub enum Whose {
-    /// Of this process.
+    /// The processor time of this process.
     Own = 14,
-    /// Of its finished children.
+    /// The processor time of its finished children.
     Children = 16,
 }
 

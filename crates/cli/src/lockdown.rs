@@ -1,4 +1,4 @@
-//! What a command locks itself out of before it runs anything, and what it says where it cannot.
+//! Locks a command's process down before it runs code, and reports what the kernel cannot enforce.
 
 use std::path::{Path, PathBuf};
 
@@ -37,12 +37,12 @@ pub(super) enum When {
     Require,
 }
 
-/// A lock-down of this process that is about to happen.
+/// A planned lock-down of this process.
 pub(super) struct Locking<'a> {
     args: &'a LockdownArgs,
     printer: &'a Printer,
     plan: Lockdown,
-    /// What stays open that the caller may not expect, and what does not work.
+    /// Notes about rights that stay and features that stop working.
     notes: Vec<String>,
 }
 

@@ -88,7 +88,7 @@ pub(super) fn mcp(args: &McpArgs, global: &Global, printer: &Arc<Printer>) -> an
     ended
 }
 
-/// What talking to other servers takes.
+/// Keeps the rights that connections to other servers need.
 fn reached(mut plan: Lockdown, reach: &Reach) -> Lockdown {
     if reach.has_processes {
         plan = plan.end_children();

@@ -51,7 +51,7 @@ pub struct Servers {
     reach: Reach,
 }
 
-/// What talking to other servers takes of this process.
+/// Rights of this process that connections to other servers need.
 #[derive(Clone, Debug, Default)]
 pub struct Reach {
     /// Some are processes that were started, and are ended by a signal.

@@ -14,7 +14,7 @@ use super::command::COMMANDS;
 
 const INDENT: &str = "    ";
 
-/// Where names are looked up.
+/// The source of names for completion.
 pub(super) struct Scope {
     /// Weak, so that an unfinished line does not keep the session when the command ends.
     pub session: Weak<Session>,

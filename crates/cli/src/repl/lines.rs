@@ -17,7 +17,7 @@ use super::complete::{Completion, Scope};
 /// Maximum number of history entries.
 const HISTORY: usize = 5_000;
 
-/// What the user entered at the prompt.
+/// Input at the prompt: a line, an interrupt, or the end.
 #[derive(Debug)]
 pub(super) enum Entered {
     Text(String),

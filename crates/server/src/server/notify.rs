@@ -7,7 +7,7 @@ use std::os::unix::net::{SocketAddr, UnixDatagram};
 pub(super) struct ServiceManager(Option<UnixDatagram>);
 
 impl ServiceManager {
-    /// Of this process. One that does not listen is none of the server's business.
+    /// Connects to the socket in `NOTIFY_SOCKET`. If nothing listens there, the server goes on.
     pub(super) fn of_process() -> Self {
         let Some(name) = std::env::var_os("NOTIFY_SOCKET") else {
             return Self(None);

@@ -1,4 +1,5 @@
-//! The interfaces of the server: one module for each protocol, thin over [`service`](crate::service).
+//! The server's interfaces, one module per protocol, each a thin layer over
+//! [`service`](crate::service).
 
 pub(crate) mod dify;
 pub(crate) mod e2b;

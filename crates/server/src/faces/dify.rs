@@ -1,6 +1,7 @@
-//! dify-sandbox, as Dify's code and template nodes call it.
+//! dify-sandbox, for Dify's code and template nodes.
 //!
-//! Everything but a wrong key and a full queue is status 200; `code` says how it went.
+//! All responses have status 200 and report errors in `code`, except for a wrong key and a full
+//! queue.
 
 use axum::extract::{Query, State};
 use axum::http::{HeaderMap, StatusCode};
@@ -56,7 +57,7 @@ struct About {
     language: Option<String>,
 }
 
-/// How anything is answered.
+/// The format of all responses.
 #[derive(Serialize)]
 struct Answer {
     code: i32,
@@ -81,8 +82,8 @@ async fn run(
     };
     let request = Request::new(code).capture(Capture::default().figures(false).dataframes(false));
     let outcome = app.service().run(&owner, request).await.map_err(failed)?.outcome;
-    // Dify takes any error for a failure of the node. What a program that ended well wrote to standard
-    // error, a warning mostly, is none.
+    // Dify treats any error as a failed node. Standard error of a successful program, such as a
+    // warning, must not be reported as an error.
     let error = if outcome.success {
         String::new()
     } else {
@@ -110,7 +111,7 @@ async fn dependencies(
     Ok(success(json!({"dependencies": list})))
 }
 
-/// There is nothing to install: what there is came with the interpreter.
+/// Nothing can be installed: the packages are part of the image.
 async fn update(State(app): State<App>, headers: HeaderMap) -> Result<Response, Response> {
     app.keys().owner_of(&headers).ok_or_else(no_key)?;
     Ok(success(json!({})))
@@ -139,7 +140,7 @@ fn unsupported() -> Response {
 }
 
 fn no_key() -> Response {
-    (StatusCode::UNAUTHORIZED, refused(-401, "a key is needed, as X-Api-Key")).into_response()
+    (StatusCode::UNAUTHORIZED, refused(-401, "a key is required in X-Api-Key")).into_response()
 }
 
 fn failed(error: ServiceError) -> Response {

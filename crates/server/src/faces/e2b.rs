@@ -1,9 +1,9 @@
-//! E2B's interfaces, as far as its clients use them: the control plane, and of each sandbox the interpreter
-//! and the daemon for its files. See `docs/guide/clients.md`.
+//! E2B's APIs, as far as its clients use them: the control plane, and for each sandbox the code
+//! interpreter and the file and process daemon (envd). See `docs/guide/clients.md`.
 //!
-//! A sandbox is a lease on a directory, and contexts that share it; a context is a session. On one port a
-//! request is told apart by its headers or the name of its host, which say for which sandbox it is, and by its
-//! path.
+//! A sandbox is a leased directory plus contexts that share it; each context is a session. All APIs
+//! are on one port. Headers or the host name tell which sandbox a request is for; the path tells
+//! which API.
 
 mod access;
 mod address;
@@ -20,7 +20,8 @@ mod processes;
 mod record;
 mod registry;
 mod sandbox;
-mod shared;
+mod stored;
+
 mod target;
 mod watchers;
 mod wire;
@@ -44,8 +45,8 @@ use crate::http::app::App;
 use crate::http::idempotency::{self, Refused};
 use crate::http::sealed;
 
-/// Adds E2B's faces to a router: the control plane by its paths, and what is for a sandbox by its headers or
-/// the name of its host, whatever its path, before anything else is looked at.
+/// Adds E2B's routes to a router. The control plane is matched by path. Requests whose headers or
+/// host name name a sandbox go to that sandbox before any other routing, whatever their path.
 pub(crate) fn attach(router: Router<App>, app: &App) -> Router<App> {
     let sandboxes = Arc::new(Sandboxes::new(app));
     let data = data_plane().layer(Extension(Arc::clone(&sandboxes))).with_state(app.clone());
@@ -75,7 +76,8 @@ fn control_plane() -> Router<App> {
         .route("/templates/{id}", delete(control::drop_snapshot))
 }
 
-/// What no other face has a path for, so that it needs no header where a token names the sandbox.
+/// Routes whose paths no other face uses. A token is enough to find the sandbox; no header is
+/// needed.
 fn by_path() -> Router<App> {
     Router::new()
         .route("/execute", post(interpreter::execute))
@@ -94,26 +96,26 @@ fn by_path() -> Router<App> {
 fn data_plane() -> Router<App> {
     by_path()
         .route("/health", get(files::health))
-        .fallback(|| async { Fault::not_found("there is nothing here") })
+        .fallback(|| async { Fault::not_found("no such path") })
         .layer(MapRequestLayer::new(route))
-        // The layer of all routes is lost with the request's other extensions.
+        // Clearing the request's extensions also removes the outer layer's limit.
         .layer(DefaultBodyLimit::disable())
 }
 
-/// What is made once, however often it is asked for with one key.
+/// Applies idempotency keys to requests that create something.
 async fn remember(State(app): State<App>, request: Request, next: Next) -> Response {
     let refuse = |refused: Refused| Fault::new(refused.status(), refused.text()).into_response();
     idempotency::remember_as(app, request, next, refuse).await
 }
 
-/// Takes requests that name a sandbox.
+/// Handles requests that name a sandbox.
 async fn to_sandbox(State(data): State<Router>, mut request: Request, next: Next) -> Response {
     let Some(address) = Address::of(request.headers(), request.uri()) else {
         return next.run(request).await;
     };
     match address.port {
         None | Some(ENVD | INTERPRETER) => {
-            // Among them are parts of the path, if it is one of another face's as well.
+            // If another face also has a route for this path, its path parameters are among them.
             sealed::clear_others(request.extensions_mut());
             data.oneshot(request).await.unwrap_or_else(|never| match never {})
         }
@@ -121,7 +123,7 @@ async fn to_sandbox(State(data): State<Router>, mut request: Request, next: Next
     }
 }
 
-/// The answer for other ports: nothing can listen in a sandbox.
+/// The answer for other ports: no process in a sandbox can listen.
 fn closed(sandbox: &str, port: u16) -> Response {
     let message = "The sandbox is running but port is not open";
     let body =

@@ -1,6 +1,6 @@
-//! Judge0, as its own client calls it: submissions, one by one or several at once.
+//! Judge0, for its own client: single submissions and batches.
 //!
-//! A submission has run when it is answered, whether its client asked to wait or not.
+//! A submission runs before its request is answered, whether or not the client asked to wait.
 
 mod fields;
 
@@ -29,9 +29,9 @@ use crate::http::status::{retry, status};
 use crate::service::environment::Environment;
 use crate::service::error::ServiceError;
 use crate::service::owner::Owner;
-use crate::service::shelf::{Kept, new_id};
+use crate::service::shelf::Kept;
 
-/// Below its own path, since its names are everybody's.
+/// Routes under a prefix, because the API's paths are generic.
 pub(crate) fn routes() -> Router<App> {
     let routes = Router::new()
         .route("/about", get(about))
@@ -47,23 +47,23 @@ pub(crate) fn routes() -> Router<App> {
     Router::new().nest("/judge0", routes)
 }
 
-/// The ids that Python has in either edition of Judge0, the last of them first.
+/// The ids of Python in both editions of Judge0, latest first.
 const LANGUAGES: [u64; 7] = [113, 109, 100, 92, 71, 33, 10];
 
-/// The edition whose ids clients look up by the names of languages.
+/// The edition whose language ids clients look up by name.
 const VERSION: &str = "1.14.0-extra";
 
-/// Seconds that a submission has unless it says otherwise.
+/// Default time limit of a submission, in seconds.
 const CPU_TIME: f64 = 5.0;
 const WALL_TIME: f64 = 10.0;
 
-/// Submissions at once.
+/// Maximum number of submissions in a batch.
 const MAX_BATCH: usize = 20;
 
-/// What of a submission is text.
+/// Text fields of a submission.
 const TEXTS: [&str; 4] = ["source_code", "stdin", "expected_output", "command_line_arguments"];
 
-/// What a submission came to, as JSON: of that every byte is counted.
+/// The result of a submission as JSON text, whose length counts against its owner's limits.
 struct Judged(String);
 
 impl Kept for Judged {
@@ -77,7 +77,7 @@ impl Kept for Judged {
 
 /// Why a submission was not judged.
 enum Unfit {
-    /// A field of it, and what is wrong with that.
+    /// An invalid field and its error.
     Field(&'static str, String),
     Failed(ServiceError),
 }
@@ -211,7 +211,7 @@ async fn submit_batch(
     for result in futures_util::future::join_all(runs).await {
         answers.push(match result {
             Ok(fields) => json!({"token": fields["token"]}),
-            // It keeps none of the others from being judged.
+            // Other submissions of the batch are judged anyway.
             Err(Unfit::Field(field, why)) => json!({field: [why]}),
             Err(Unfit::Failed(error)) => {
                 let answer = json!({"error": error.told()});
@@ -235,7 +235,7 @@ async fn find(
 ) -> Result<Response, Response> {
     let owner = owner(app.keys(), &headers).ok_or_else(no_key)?;
     let missing =
-        || told(StatusCode::NOT_FOUND, "there is no such submission, or it is not kept any more");
+        || told(StatusCode::NOT_FOUND, "there is no such submission, or its result has expired");
     let shown = how.fields()?;
     let result = judged(&app, &owner, &token).ok_or_else(missing)?;
     Ok(Json(shown.of(&result, how.is_encoded())).into_response())
@@ -269,7 +269,7 @@ fn check_batch(length: usize) -> Result<(), Response> {
     Err(told(StatusCode::BAD_REQUEST, message))
 }
 
-/// Runs a submission, and keeps and gives what it came to.
+/// Runs a submission, and stores and returns its result.
 async fn run(
     app: &App,
     owner: &Owner,
@@ -293,37 +293,37 @@ async fn run(
     fields.insert("created_at".into(), created.into());
     fields.insert("finished_at".into(), now().into());
     let text = serde_json::to_string(&fields).unwrap_or_default();
-    // What its owner has no room for is not kept.
+    // The result is not stored if it exceeds its owner's limit.
     app.service().shelve(owner, &token, Arc::new(Judged(text)));
     Ok(fields)
 }
 
-/// What an owner's submission came to.
+/// The result of an owner's submission.
 fn judged(app: &App, owner: &Owner, token: &str) -> Option<Map<String, Value>> {
     let judged = app.service().shelved::<Judged>(owner, token)?;
     serde_json::from_str(&judged.0).ok()
 }
 
-/// A token that nobody can guess, in the form of a UUID of version 4.
+/// A random UUID, which cannot be guessed.
 fn new_token() -> Option<String> {
-    let id = new_id()?;
-    let (first, second, third) = (&id[..8], &id[8..12], &id[13..16]);
-    Some(format!("{first}-{second}-4{third}-a{}-{}", &id[17..20], &id[20..]))
+    let mut bytes = [0; 16];
+    getrandom::fill(&mut bytes).ok()?;
+    Some(uuid::Builder::from_random_bytes(bytes).into_uuid().to_string())
 }
 
 fn no_random_numbers() -> ServiceError {
-    let source = std::io::Error::other("no random numbers could be had");
+    let source = std::io::Error::other("cannot get random numbers from the system");
     let action = "get random numbers";
     belljar::Error::System { action, source }.into()
 }
 
-/// Whether a body is a submission, for tests.
+/// Whether a body is a valid submission; for tests.
 pub(crate) fn parse(body: Value) -> bool {
     let is_encoded = body["base64"] == true;
     decoded(body, is_encoded).is_ok_and(|fields| request(&fields, &RunLimits::CEILINGS).is_ok())
 }
 
-/// A submission's fields as they are meant.
+/// Decodes a submission's fields.
 fn decoded(body: Value, is_encoded: bool) -> Result<Map<String, Value>, (&'static str, String)> {
     let Value::Object(mut fields) = body else {
         return Err(("source_code", "can't be blank".into()));
@@ -331,7 +331,7 @@ fn decoded(body: Value, is_encoded: bool) -> Result<Map<String, Value>, (&'stati
     for name in TEXTS {
         match fields.get(name) {
             None | Some(Value::Null | Value::String(_)) => {}
-            // Judge0 takes these for their text.
+            // Judge0 converts these to text.
             Some(Value::Bool(_) | Value::Number(_)) => {
                 let text = fields[name].to_string();
                 fields.insert(name.into(), text.into());
@@ -349,7 +349,7 @@ fn decoded(body: Value, is_encoded: bool) -> Result<Map<String, Value>, (&'stati
     Ok(fields)
 }
 
-/// What a submission asks for; or which field is wrong, and how.
+/// Builds the request of a submission, or names the invalid field.
 fn request(
     fields: &Map<String, Value>,
     ceilings: &RunLimits,
@@ -376,7 +376,7 @@ fn request(
     let kib = number("memory_limit", 0.0)?;
     let arguments = text("command_line_arguments").unwrap_or_default();
     let arguments = shlex::split(arguments)
-        .ok_or(("command_line_arguments", "have a quotation mark too many".to_owned()))?;
+        .ok_or(("command_line_arguments", "has an unclosed quotation mark".to_owned()))?;
     let mut request = Request::new(code)
         .stdin(text("stdin").unwrap_or_default())
         .capture(Capture::default().figures(false).dataframes(false));
@@ -386,7 +386,7 @@ fn request(
     Ok(request)
 }
 
-/// How a submission went.
+/// The result of a submission.
 fn told_of(outcome: &Outcome, expected: Option<&str>) -> Map<String, Value> {
     let ending = Ending::of(outcome);
     let is_as_expected = expected.is_none_or(|expected| same(expected, &outcome.stdout));
@@ -427,7 +427,8 @@ fn nothing_for_empty(text: &str) -> Option<&str> {
     (!text.is_empty()).then_some(text)
 }
 
-/// Whether two outputs differ in nothing but space at the ends of lines, and empty lines at the end.
+/// Whether two outputs are equal, ignoring white space at the ends of lines and empty lines at the
+/// end.
 fn same(expected: &str, given: &str) -> bool {
     let lines = |text: &str| -> Vec<String> {
         text.trim_end().lines().map(|line| line.trim_end().to_owned()).collect()
@@ -444,7 +445,7 @@ impl How {
         self.base64_encoded.as_deref() == Some("true")
     }
 
-    /// The fields that are asked for.
+    /// The requested fields.
     fn fields(&self) -> Result<Fields, Response> {
         Fields::named(self.fields.as_deref().unwrap_or_default()).map_err(|unknown| {
             told(StatusCode::BAD_REQUEST, format!("invalid fields: [{}]", unknown.join(", ")))
@@ -452,7 +453,7 @@ impl How {
     }
 }
 
-/// Whoever asks: Judge0 has a header of its own for that.
+/// The owner of the key, which may be in Judge0's own header.
 fn owner(keys: &Keys, headers: &HeaderMap) -> Option<Owner> {
     let token = headers.get("x-auth-token").and_then(|value| value.to_str().ok());
     keys.owner_of_plain(headers).or_else(|| keys.owner(token))
@@ -483,7 +484,7 @@ fn told(status: StatusCode, message: impl Into<String>) -> Response {
 }
 
 fn no_key() -> Response {
-    told(StatusCode::UNAUTHORIZED, "a key is needed, as X-Auth-Token")
+    told(StatusCode::UNAUTHORIZED, "a key is required in X-Auth-Token")
 }
 
 fn failed(error: ServiceError) -> Response {

@@ -1,11 +1,12 @@
-//! Jupyter's server, as far as its clients start and use kernels: REST, and a WebSocket for each kernel.
+//! A Jupyter server, as far as clients need it to start and use kernels: REST, and a WebSocket per
+//! kernel.
 //!
-//! A kernel is a session of its owner's, with a kernel of `belljar-kernel` in front of it.
+//! A kernel is a session of its owner behind a kernel of `belljar-kernel`.
 
-mod ask;
+mod auth;
+mod error;
 mod hub;
 mod kernels;
-mod refused;
 mod rest;
 mod sessions;
 mod socket;

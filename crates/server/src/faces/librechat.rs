@@ -1,6 +1,6 @@
-//! LibreChat's Code API: code that runs with files, and code that calls the caller's tools.
+//! LibreChat's Code API: runs with files, and programs that call the client's tools.
 //!
-//! What a model is to read goes into `stderr`: of an HTTP error its clients show no text.
+//! Messages for the model go to `stderr`, because clients do not show it the text of HTTP errors.
 
 mod cancelling;
 mod exec;
@@ -26,7 +26,8 @@ use crate::http::problem::Problem;
 use crate::http::status::{retry, status};
 use crate::service::error::{Class, ServiceError};
 
-/// Below its own path, since its names are everybody's: `LIBRECHAT_CODE_BASEURL=http://HOST/librechat`.
+/// Routes under a prefix, because the API's paths are generic:
+/// `LIBRECHAT_CODE_BASEURL=http://HOST/librechat`.
 pub(crate) fn routes() -> Router<App> {
     let kept = Arc::new(Kept::default());
     let routes = Router::new()
@@ -37,12 +38,12 @@ pub(crate) fn routes() -> Router<App> {
     Router::new().nest("/librechat", routes)
 }
 
-/// Whether a body is a program that calls tools, or what these answered; for tests.
+/// Whether a body is a valid programmatic request; for tests.
 pub(crate) fn parse(body: Value) -> bool {
     programmatic::parse(body)
 }
 
-/// What is kept from request to request.
+/// State shared by requests.
 #[derive(Default)]
 struct Kept {
     disk: Disk,
@@ -55,11 +56,11 @@ impl Kept {
     }
 }
 
-/// Where the code finds its files.
+/// The directory of files as code sees it.
 const DATA: &str = "/mnt/data";
 
 fn no_key() -> Response {
-    told(StatusCode::UNAUTHORIZED, "a key is needed, as X-API-Key")
+    told(StatusCode::UNAUTHORIZED, "a key is required in X-API-Key")
 }
 
 fn told(status: StatusCode, message: impl Into<Value>) -> Response {
@@ -94,8 +95,8 @@ fn failed(error: ServiceError) -> Response {
     (status, [(RETRY_AFTER, seconds.to_string())], Json(body)).into_response()
 }
 
-/// Something of the machine's: a disk that is full, say.
+/// An error of the host, such as a full disk.
 fn broken(error: impl std::error::Error) -> Response {
-    tracing::warn!(%error, "a file of LibreChat's cannot be kept");
-    told(StatusCode::INTERNAL_SERVER_ERROR, "a file cannot be kept")
+    tracing::warn!(%error, "cannot store a file of LibreChat's");
+    told(StatusCode::INTERNAL_SERVER_ERROR, "cannot store the file")
 }

@@ -1,8 +1,8 @@
 //! The Model Context Protocol: tools for models, over standard streams and over HTTP.
 //!
-//! One handler speaks both current revisions, 2026-07-28 and 2025-11-25. Runs and sessions are those of the
-//! [`Service`](crate::Service), of whoever asks. With [`Functions`] the code can call functions outside its
-//! sandbox.
+//! One handler supports both current revisions, 2026-07-28 and 2025-11-25. Runs and sessions belong
+//! to the client's owner in the [`Service`](crate::Service). With [`Functions`], code can call
+//! functions outside its sandbox.
 
 mod about;
 mod arguments;

@@ -1,4 +1,4 @@
-//! Piston, as bots and its many clients call it.
+//! Piston, as used by bots and other clients.
 
 use std::cmp::Ordering;
 
@@ -11,6 +11,7 @@ use axum::{Extension, Json, Router};
 use belljar::outcome::Truncated;
 use belljar::request::{Capture, RunLimits};
 use belljar::{Outcome, Request};
+use data_encoding::HEXLOWER_PERMISSIVE;
 use serde::Serialize;
 use serde_json::{Map, Value, json};
 
@@ -25,8 +26,7 @@ use crate::service::environment::Environment;
 use crate::service::error::ServiceError;
 use crate::service::owner::Owner;
 
-/// The paths under which an installation has it, and under which its public one had it; some clients end
-/// them with a slash.
+/// Paths of a self-hosted and of the public installation. Some clients append a slash.
 pub(crate) fn routes() -> Router<App> {
     let mut router = Router::new();
     for base in ["/api/v2", "/api/v2/piston"] {
@@ -43,7 +43,7 @@ pub(crate) fn routes() -> Router<App> {
 const LANGUAGE: &str = "python";
 const ALIASES: [&str; 4] = ["py", "py3", "python3", "python3.15"];
 
-/// Milliseconds that a run has unless its request says otherwise.
+/// Default time limit of a run, in milliseconds.
 const RUN_TIMEOUT: f64 = 3_000.0;
 
 async fn runtimes(
@@ -73,7 +73,7 @@ impl Admission for Piston {
     }
 
     fn no_key() -> Response {
-        told(StatusCode::UNAUTHORIZED, "a key is needed, as Authorization: KEY")
+        told(StatusCode::UNAUTHORIZED, "a key is required in Authorization: KEY")
     }
 
     fn bad_body(why: BadBody) -> Response {
@@ -99,12 +99,12 @@ async fn execute(
     Ok(Json(answer).into_response())
 }
 
-/// Whether a body is a request, for tests.
+/// Whether a body is a valid request; for tests.
 pub(crate) fn parse(body: &Value) -> bool {
     read(body, "3.15.0", &RunLimits::CEILINGS).is_ok()
 }
 
-/// The request that a body asks for; what is wrong with it, in the protocol's words.
+/// Builds the request from a body, or returns the error in the protocol's words.
 fn read(body: &Value, version: &str, ceilings: &RunLimits) -> Result<Request, String> {
     let text = |name: &str| {
         let given = body[name].as_str().filter(|text| !text.is_empty());
@@ -128,7 +128,7 @@ fn read(body: &Value, version: &str, ceilings: &RunLimits) -> Result<Request, St
     let limit = |name: &str, ceiling: f64| match &body[name] {
         Value::Null | Value::Bool(false) => Ok(None),
         Value::Number(number) => match number.as_f64().unwrap_or(0.0) {
-            // Clients that want no limit of their own send -1.
+            // Clients send -1 for no limit.
             none if none <= 0.0 => Ok(None),
             given if given > ceiling => {
                 Err(format!("{name} cannot exceed the configured limit of {ceiling}"))
@@ -141,7 +141,7 @@ fn read(body: &Value, version: &str, ceilings: &RunLimits) -> Result<Request, St
     let wall = limit("run_timeout", milliseconds)?.unwrap_or(RUN_TIMEOUT);
     let cpu = limit("run_cpu_time", milliseconds)?.unwrap_or(wall);
     let memory = limit("run_memory_limit", ceilings.memory as f64)?;
-    // There is nothing to compile, but what is no number is refused as ever.
+    // Python is not compiled, but invalid numbers are rejected as in Piston.
     for name in ["compile_timeout", "compile_cpu_time", "compile_memory_limit"] {
         limit(name, f64::INFINITY)?;
     }
@@ -169,7 +169,7 @@ fn read(body: &Value, version: &str, ceilings: &RunLimits) -> Result<Request, St
 struct File {
     path: String,
     bytes: Vec<u8>,
-    /// It may be the program.
+    /// Whether it can be the program.
     is_text: bool,
 }
 
@@ -181,7 +181,7 @@ impl File {
         let encoding = file["encoding"].as_str().unwrap_or("utf8");
         let bytes = match encoding {
             "base64" => process::from_base64(content),
-            "hex" => from_hex(content),
+            "hex" => HEXLOWER_PERMISSIVE.decode(content.as_bytes()).ok(),
             _ => Some(content.as_bytes().to_vec()),
         };
         let bytes = bytes.ok_or_else(|| format!("files[{index}].content is not {encoding}"))?;
@@ -197,14 +197,7 @@ impl File {
     }
 }
 
-fn from_hex(text: &str) -> Option<Vec<u8>> {
-    let digits: Option<Vec<u8>> =
-        text.chars().map(|c| c.to_digit(16).map(|digit| digit as u8)).collect();
-    let digits = digits.filter(|digits| digits.len() % 2 == 0)?;
-    Some(digits.chunks_exact(2).map(|pair| pair[0] << 4 | pair[1]).collect())
-}
-
-/// Whether a version is in the range that a client names: `*`, `3`, `3.x`, `^3.10`, `~3.15`, `>=3.8`.
+/// Whether a version matches a client's range: `*`, `3`, `3.x`, `^3.10`, `~3.15`, `>=3.8`.
 fn matches_version(wanted: &str, version: &str) -> bool {
     let numbers = |text: &str| -> Option<Vec<u64>> {
         let parts = text.split('.').filter(|part| !matches!(*part, "x" | "X" | "*"));
@@ -231,7 +224,7 @@ fn matches_version(wanted: &str, version: &str) -> bool {
     }
 }
 
-/// How the program went.
+/// The result of a program.
 #[derive(Serialize)]
 struct Stage {
     stdout: String,
@@ -267,7 +260,7 @@ impl Stage {
             _ if is_killed => Some("SIGKILL"),
             other => other.signal().map(|(_, name)| name),
         };
-        // In which order the two were written is not known here.
+        // The order in which both streams were written is unknown.
         let mut output = outcome.stdout.clone();
         output.push_str(&outcome.stderr);
         let milliseconds = outcome.usage.wall_ms.round() as u64;
@@ -329,7 +322,7 @@ mod tests {
         }
     }
 
-    /// JSON that is nearly a request.
+    /// JSON similar to a request.
     fn bodies() -> impl Strategy<Value = Value> {
         let leaf = prop_oneof![
             Just(Value::Null),
@@ -365,10 +358,13 @@ mod tests {
 
     #[test]
     fn hex_is_pairs_of_digits() {
-        assert_eq!(from_hex("00fFa1"), Some(vec![0, 255, 0xa1]));
-        assert_eq!(from_hex(""), Some(vec![]));
+        let from_hex = |content: &str| {
+            File::read(0, &json!({"content": content, "encoding": "hex"})).map(|file| file.bytes)
+        };
+        assert_eq!(from_hex("00fFa1"), Ok(vec![0, 255, 0xa1]));
+        assert_eq!(from_hex(""), Ok(vec![]));
         for text in ["0", "0g", "é0", "0 0"] {
-            assert_eq!(from_hex(text), None, "{text:?}");
+            assert!(from_hex(text).is_err(), "{text:?}");
         }
     }
 

@@ -1,4 +1,4 @@
-//! A run as code runners tell it: a process that was given files, limits and a standard input, and ended.
+//! Presents a run as a process with files, limits and standard input, for code runner protocols.
 
 use std::time::Duration;
 
@@ -8,31 +8,31 @@ use belljar::Outcome;
 use belljar::outcome::{ErrorKind, Truncated};
 use belljar::request::RunLimits;
 
-/// How a run ended, for protocols that know processes only.
+/// How a run ended, in terms of processes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Ending {
-    /// By itself, with this exit code.
+    /// Exited with this code.
     Exited(i32),
-    /// Its time, or its fuel, was over.
+    /// Exceeded its time or fuel limit.
     OutOfTime,
-    /// It took all of its memory.
+    /// Exceeded its memory limit.
     OutOfMemory,
-    /// It wrote far more than is kept.
+    /// Exceeded its output limit.
     TooMuchOutput,
-    /// Somebody interrupted it.
+    /// Was interrupted.
     Interrupted,
-    /// The interpreter ended abnormally.
+    /// The interpreter crashed.
     Crashed,
 }
 
 impl Ending {
-    /// How the run with this outcome ended.
+    /// Classifies an outcome.
     pub(crate) fn of(outcome: &Outcome) -> Self {
         let Some(detail) = &outcome.error_detail else {
             return Self::Exited(0);
         };
         match detail.kind {
-            // What the parent of a process sees of its status.
+            // The parent of a process sees eight bits of its status.
             ErrorKind::Exit => Self::Exited((detail.exit_status.unwrap_or(1) & 0xff) as i32),
             ErrorKind::Timeout | ErrorKind::Fuel => Self::OutOfTime,
             ErrorKind::Memory => Self::OutOfMemory,
@@ -43,7 +43,7 @@ impl Ending {
         }
     }
 
-    /// The signal that would have ended a process in this way: its number, and its name.
+    /// The signal that ends a process in this way: number and name.
     pub(crate) fn signal(self) -> Option<(i32, &'static str)> {
         match self {
             Self::Exited(_) => None,
@@ -53,7 +53,7 @@ impl Ending {
         }
     }
 
-    /// The return code as Python's `subprocess` tells it: negative for a signal.
+    /// The return code as in Python's `subprocess`: negative for a signal.
     pub(crate) fn return_code(self) -> i32 {
         match self {
             Self::Exited(code) => code,
@@ -62,7 +62,7 @@ impl Ending {
     }
 }
 
-/// What the code wrote to standard error, and after it why it was stopped, where no traceback says so.
+/// Standard error of the code, followed by the reason why it was stopped if there is no traceback.
 pub(crate) fn explained(outcome: &Outcome) -> String {
     let mut text = outcome.stderr.clone();
     let Some(detail) = &outcome.error_detail else {
@@ -85,13 +85,13 @@ pub(crate) fn explained(outcome: &Outcome) -> String {
     }
     for (stream, name) in [(Truncated::Stdout, "stdout"), (Truncated::Stderr, "stderr")] {
         if outcome.truncated.contains(&stream) {
-            line(&format!("{name} was longer than what is kept of it; the rest is not shown"));
+            line(&format!("{name} exceeded its limit; the rest is omitted"));
         }
     }
     text
 }
 
-/// A limit in seconds, or milliseconds made such, as near as the runtime allows; `None` for what is none.
+/// Clamps a time limit in seconds to the runtime's range; `None` if it is not positive.
 pub(crate) fn timeout(seconds: f64, ceilings: &RunLimits) -> Option<Duration> {
     if seconds.is_nan() || seconds <= 0.0 {
         return None;
@@ -100,17 +100,18 @@ pub(crate) fn timeout(seconds: f64, ceilings: &RunLimits) -> Option<Duration> {
     Some(asked.clamp(MIN_TIMEOUT, ceilings.timeout))
 }
 
-/// A limit of memory in bytes, as near as the runtime allows; `None` for what is none.
+/// Clamps a memory limit in bytes to the runtime's range; `None` if it is not positive.
 pub(crate) fn memory(bytes: i64, ceilings: &RunLimits) -> Option<u64> {
     let bytes = u64::try_from(bytes).ok().filter(|bytes| *bytes > 0)?;
     Some(bytes.clamp(MIN_MEMORY, ceilings.memory))
 }
 
-/// The least of both that a run can have.
+/// Minimum limits of a run.
 const MIN_TIMEOUT: Duration = Duration::from_millis(1);
 const MIN_MEMORY: u64 = 1 << 20;
 
-/// The path in the workspace that a client means: relative, or absolute under one of its names.
+/// Converts a client's path to a workspace path. It may be relative, or absolute under one of
+/// `roots`.
 pub(crate) fn workspace_path(path: &str, roots: &[&str]) -> Option<String> {
     let under = |root: &&str| {
         let rest = path.strip_prefix(*root)?;
@@ -126,7 +127,7 @@ pub(crate) fn workspace_path(path: &str, roots: &[&str]) -> Option<String> {
     (is_inside && !parts.is_empty()).then(|| parts.join("/"))
 }
 
-/// Bytes from base64, with or without padding, and with line breaks in it, as MIME has them.
+/// Decodes base64 with or without padding, ignoring line breaks as in MIME.
 pub(crate) fn from_base64(text: &str) -> Option<Vec<u8>> {
     let whole: String;
     let text = if text.contains(['\n', '\r']) {
@@ -143,7 +144,7 @@ pub(crate) fn from_base64(text: &str) -> Option<Vec<u8>> {
     engine.decode(text).ok()
 }
 
-/// The same bytes in base64.
+/// Encodes bytes as base64.
 pub(crate) fn to_base64(bytes: &[u8]) -> String {
     STANDARD.encode(bytes)
 }

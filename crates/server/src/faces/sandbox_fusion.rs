@@ -1,7 +1,6 @@
-//! SandboxFusion, as its own client and the reward functions of verl call it.
+//! SandboxFusion, for its own client and the reward functions of verl.
 //!
-//! Who is over a limit, or finds the queue full, gets 504: it is the one status after which all of its
-//! clients try again.
+//! Rate limits and a full queue are reported as 504, the only status after which all clients retry.
 
 mod notebook;
 
@@ -62,7 +61,7 @@ fn no_limit() -> i64 {
     -1
 }
 
-/// The languages that the protocol knows.
+/// Languages of the protocol.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize)]
 #[serde(rename_all = "snake_case")]
 enum Language {
@@ -137,9 +136,9 @@ enum CommandStatus {
     TimeLimitExceeded,
 }
 
-/// Bytes of the files that one answer brings back, and of the cells in it.
+/// Maximum size of the files, and of the cells' output, in a response.
 const MAX_ANSWER: usize = 64 << 20;
-/// The most files that one request names to be brought back.
+/// Maximum number of files that a request can fetch.
 const MAX_FETCHED: usize = 1_000;
 
 async fn run_code(
@@ -152,7 +151,7 @@ async fn run_code(
         Language::Python => false,
         Language::Pytest => true,
         other => {
-            return Ok(sandbox_error(&format!("{other:?} does not run here: only Python does")));
+            return Ok(sandbox_error(&format!("{other:?} is not supported: only Python is")));
         }
     };
     let files = match input_files(asked.files) {
@@ -196,7 +195,7 @@ async fn run_code(
     Ok(Json(response).into_response())
 }
 
-/// Runs pytest on the code that was sent.
+/// Runs pytest on the submitted code.
 const PYTEST: &str =
     "import sys, pytest\nsys.exit(pytest.main(['test_program.py', *sys.argv[1:]]))";
 const PYTEST_FILE: &str = "test_program.py";
@@ -234,7 +233,7 @@ impl Command {
     }
 }
 
-/// Bytes that are left in an answer.
+/// Remaining bytes of a response.
 struct Room(usize);
 
 impl Room {
@@ -245,15 +244,16 @@ impl Room {
     }
 }
 
-/// The files that a request brings; what is wrong with one.
+/// Decodes the input files of a request.
 fn input_files(files: BTreeMap<String, Option<String>>) -> Result<Vec<(String, Vec<u8>)>, String> {
     let named = files.into_iter().filter_map(|(name, text)| Some((name, text?)));
     named
         .map(|(name, text)| {
-            let path = process::workspace_path(&name, &[WORKSPACE])
-                .ok_or_else(|| format!("{name:?} is not a path in the sandbox's directory"))?;
+            let path = process::workspace_path(&name, &[WORKSPACE]).ok_or_else(|| {
+                format!("{name:?} is not a valid path in the sandbox's directory")
+            })?;
             let bytes = process::from_base64(&text)
-                .ok_or_else(|| format!("the content of {name:?} is not base64"))?;
+                .ok_or_else(|| format!("the content of {name:?} is not valid base64"))?;
             Ok((path, bytes))
         })
         .collect()
@@ -261,7 +261,7 @@ fn input_files(files: BTreeMap<String, Option<String>>) -> Result<Vec<(String, V
 
 const WORKSPACE: &str = "/workspace";
 
-/// The names of files that a request wants, each once; `None` when they are too many.
+/// The requested file names without duplicates; `None` if there are too many.
 fn wanted(names: Vec<String>) -> Option<BTreeMap<String, String>> {
     if names.len() > MAX_FETCHED {
         return None;
@@ -270,7 +270,7 @@ fn wanted(names: Vec<String>) -> Option<BTreeMap<String, String>> {
     Some(names.into_iter().filter_map(path).map(|(path, name)| (name, path)).collect())
 }
 
-/// Those of the files that are wanted and there, up to the first that the answer has no room for.
+/// Reads the requested files that exist, until the response is full.
 async fn fetch(run: Run, wanted: BTreeMap<String, String>) -> BTreeMap<String, String> {
     if wanted.is_empty() {
         return BTreeMap::new();
@@ -300,7 +300,7 @@ fn too_many_files() -> Response {
     sandbox_error(&format!("fetch_files has more than {MAX_FETCHED} names"))
 }
 
-/// The sandbox cannot do it, and trying again is of no use.
+/// A permanent error: the client should not retry.
 fn sandbox_error(message: &str) -> Response {
     let response = json!({
         "status": Status::SandboxError, "message": message, "compile_result": null, "run_result": null,
@@ -314,7 +314,7 @@ fn told(status: StatusCode, detail: impl Into<Value>) -> Response {
 }
 
 fn no_key() -> Response {
-    told(StatusCode::UNAUTHORIZED, "a key is needed: http://key:KEY@host in the URL will do")
+    told(StatusCode::UNAUTHORIZED, "a key is required, for example in the URL: http://key:KEY@host")
 }
 
 struct SandboxFusion;

@@ -22,7 +22,7 @@ use crate::http::app::App;
 use crate::http::idempotency::remember;
 use operation::Operation;
 
-/// Everything below `/v1`, by the table of operations from which the documents are made too.
+/// Routes below `/v1`, built from the same table of operations as the OpenAPI document.
 pub(crate) fn routes(app: &App) -> Router<App> {
     let operations = operations();
     let documents = docs::routes(&operations);
@@ -37,7 +37,7 @@ pub(crate) fn routes(app: &App) -> Router<App> {
     operations.into_iter().fold(documents, add)
 }
 
-/// Every operation there is, in the order of the documents.
+/// All operations in the order of the documents.
 fn operations() -> Vec<Operation> {
     [
         runs::operations(),

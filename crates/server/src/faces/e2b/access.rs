@@ -1,50 +1,50 @@
-//! Who may reach a sandbox: tokens, made of the id of the sandbox, and signatures of URLs.
+//! Authorisation of access to a sandbox: access tokens, and signatures of URLs.
 
 use std::time::{SystemTime, UNIX_EPOCH};
 
 use base64::Engine;
 use base64::engine::general_purpose::STANDARD_NO_PAD;
+use data_encoding::HEXLOWER;
 use hmac::{Hmac, KeyInit, Mac};
 use sha2::{Digest, Sha256};
 use subtle::ConstantTimeEq;
 
 use super::address::ID_LENGTH;
-use crate::hex::hex;
 
-/// What tokens are made with.
+/// Derives tokens from sandbox ids with a secret.
 pub(super) struct Tokens(Hmac<Sha256>);
 
 impl Default for Tokens {
     fn default() -> Self {
         let mut secret = [0; 64];
-        // Tokens that somebody could guess would be worse than none.
-        assert!(getrandom::fill(&mut secret).is_ok(), "the system gives no random numbers");
+        // Guessable tokens would give access to every sandbox.
+        assert!(getrandom::fill(&mut secret).is_ok(), "cannot get random numbers from the system");
         Self::of_secret(secret)
     }
 }
 
 impl Tokens {
-    /// Those that are made with a secret, by whoever has it.
+    /// Uses a given secret, so that all servers that share it derive the same tokens.
     pub(super) fn of_secret(secret: [u8; 64]) -> Self {
         Self(Hmac::new(&secret.into()))
     }
 
-    /// The token of a sandbox: its id, and what shows that it was made here.
+    /// The access token of a sandbox: its id followed by a MAC.
     pub(super) fn of(&self, id: &str) -> String {
         let mut mac = self.0.clone();
         mac.update(id.as_bytes());
-        format!("{id}{}", hex(&mac.finalize().into_bytes()))
+        format!("{id}{}", HEXLOWER.encode(&mac.finalize().into_bytes()))
     }
 
-    /// The token for what a sandbox serves, with which its files cannot be reached.
+    /// The token for the code interpreter alone. It gives no access to files.
     pub(super) fn of_traffic(&self, id: &str) -> String {
         let mut mac = self.0.clone();
         mac.update(b"traffic\n");
         mac.update(id.as_bytes());
-        hex(&mac.finalize().into_bytes())
+        HEXLOWER.encode(&mac.finalize().into_bytes())
     }
 
-    /// The id of the sandbox that a token is of; `None` where it is none.
+    /// Returns the sandbox id in an access token, or `None` if the token is invalid.
     pub(super) fn id_in<'a>(&self, token: &'a str) -> Option<&'a str> {
         let (id, _) = token.split_at_checked(ID_LENGTH)?;
         let is_it: bool = self.of(id).as_bytes().ct_eq(token.as_bytes()).into();
@@ -52,25 +52,25 @@ impl Tokens {
     }
 }
 
-/// What a URL allows.
+/// The operation that a signed URL allows.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Operation {
     Read,
     Write,
 }
 
-/// What is signed.
+/// The signed parts of a URL.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Signed<'a> {
     pub path: &'a str,
     pub operation: Operation,
     pub user: &'a str,
-    /// When the URL ends, in seconds since 1970, as the URL has it.
+    /// Expiry of the URL in seconds since 1970, as written in the URL.
     pub expiration: Option<u64>,
 }
 
 impl Signed<'_> {
-    /// What is to be compared with tokens, which come last: the rest is hashed once.
+    /// Hashes everything but the token, which comes last, for comparison with many tokens.
     pub(super) fn prepared(&self) -> Prepared {
         let operation = match self.operation {
             Operation::Read => "read",
@@ -84,32 +84,32 @@ impl Signed<'_> {
         Prepared { hash, end }
     }
 
-    /// Whether a signature was made by the holder of the token.
+    /// Whether the signature was made with this token.
     pub(super) fn is_made_by(&self, token: &str, signature: &str) -> bool {
         self.prepared().is_made_by(token, signature)
     }
 
-    /// Whether it is too late.
-    pub(super) fn is_over(&self) -> bool {
+    /// Whether the signature has expired.
+    pub(super) fn is_expired(&self) -> bool {
         let now = SystemTime::now().duration_since(UNIX_EPOCH).map_or(0, |since| since.as_secs());
         self.expiration.is_some_and(|end| end < now)
     }
 }
 
-/// All that is signed, but the token.
+/// A hash of all signed parts except the token.
 pub(super) struct Prepared {
     hash: Sha256,
     end: String,
 }
 
 impl Prepared {
-    /// The signature that the holder of the token makes.
+    /// The signature made with this token.
     fn signature(&self, token: &str) -> String {
         let hash = self.hash.clone().chain_update(token).chain_update(&self.end);
         format!("v1_{}", STANDARD_NO_PAD.encode(hash.finalize()))
     }
 
-    /// Whether a signature was made by the holder of the token.
+    /// Whether the signature was made with this token.
     pub(super) fn is_made_by(&self, token: &str, signature: &str) -> bool {
         self.signature(token).as_bytes().ct_eq(signature.as_bytes()).into()
     }
@@ -171,9 +171,9 @@ mod tests_of_signature {
 
     #[test]
     fn an_end_that_has_passed_is_over() {
-        assert!(signed("a", Operation::Read, Some(1)).is_over());
-        assert!(!signed("a", Operation::Read, None).is_over());
-        assert!(!signed("a", Operation::Read, Some(u64::MAX)).is_over());
+        assert!(signed("a", Operation::Read, Some(1)).is_expired());
+        assert!(!signed("a", Operation::Read, None).is_expired());
+        assert!(!signed("a", Operation::Read, Some(u64::MAX)).is_expired());
     }
 
     proptest! {

@@ -1,15 +1,15 @@
-//! Which sandbox, and which port of it, a request is for: by headers, or by the name of the host.
+//! Finds the sandbox and port that a request is for, in its headers or host name.
 
 use axum::http::{HeaderMap, Uri, header};
 
-/// The port of files and commands.
+/// The port of envd: files and commands.
 pub(super) const ENVD: u16 = 49983;
-/// The port of the interpreter.
+/// The port of the code interpreter.
 pub(super) const INTERPRETER: u16 = 49999;
-/// The length of a sandbox's id.
+/// Length of a sandbox id.
 pub(super) const ID_LENGTH: usize = 20;
 
-/// A sandbox, as a request names it, and a port if it names one.
+/// The sandbox that a request names, and the port if given.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) struct Address {
     pub sandbox: String,
@@ -17,13 +17,13 @@ pub(super) struct Address {
 }
 
 impl Address {
-    /// The one that is named in the headers `E2b-Sandbox-Id` and `E2b-Sandbox-Port`, or in the host's name
-    /// `{port}-{id}.{domain}`. Whatever names a sandbox is taken for an address, also of none that there is.
+    /// Reads the headers `E2b-Sandbox-Id` and `E2b-Sandbox-Port`, or the host name
+    /// `{port}-{id}.{domain}`. The sandbox need not exist.
     pub(super) fn of(headers: &HeaderMap, uri: &Uri) -> Option<Self> {
         let text = |name: &str| headers.get(name)?.to_str().ok();
         if let Some(sandbox) = headers.get("e2b-sandbox-id") {
             return Some(Self {
-                // One that is no text names none that there is.
+                // A header that is not text matches no sandbox.
                 sandbox: sandbox.to_str().unwrap_or("").trim().to_owned(),
                 port: text("e2b-sandbox-port").and_then(|port| port.trim().parse().ok()),
             });
@@ -32,7 +32,7 @@ impl Address {
         Self::in_host(host)
     }
 
-    /// The one that a host's name names; a port of the server may follow it.
+    /// Reads a host name, which may end in the port of the server.
     pub(super) fn in_host(host: &str) -> Option<Self> {
         let (label, domain) = host.split_once('.')?;
         let (port, sandbox) = label.split_once('-')?;
@@ -48,7 +48,7 @@ impl Address {
     }
 }
 
-/// Whether a text could be the id of a sandbox.
+/// Whether a text has the form of a sandbox id.
 pub(super) fn is_id(text: &str) -> bool {
     text.len() == ID_LENGTH
         && text.bytes().all(|byte| byte.is_ascii_lowercase() || byte.is_ascii_digit())

@@ -1,5 +1,5 @@
-//! Commands: those that need no process are answered by an interpreter of their own. The files
-//! that a command changes are merged into its sandbox.
+//! Commands. Those that need no process run in an interpreter of their own; the files that they
+//! change are merged into the sandbox.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -32,7 +32,7 @@ use crate::service::anywhere::{AtHand, Use};
 use crate::service::held::Held;
 use crate::service::owner::Owner;
 
-const NONE: &str = "there are no processes in this sandbox; use run_code";
+const NONE: &str = "processes cannot run in this sandbox; use run_code";
 
 #[derive(Debug, Deserialize)]
 struct Start {
@@ -54,7 +54,7 @@ struct Asked {
     signal: Value,
 }
 
-/// `POST /process.Process/{method}`, but those that answer with a stream.
+/// `POST /process.Process/{method}`: the methods that do not stream.
 pub(super) async fn call(
     sandbox: Result<Open, Fault>,
     Path(method): Path<String>,
@@ -82,7 +82,7 @@ async fn answer(sandbox: &Sandbox, method: &str, request: Request) -> Result<Val
                 Value::Number(number) if matches!(number.as_u64(), Some(9 | 15)) => {}
                 other => {
                     return Err(Fault::invalid(format!(
-                        "{other} is no signal that ends a command"
+                        "signal {other} is not supported; use SIGTERM or SIGKILL"
                     )));
                 }
             }
@@ -92,7 +92,7 @@ async fn answer(sandbox: &Sandbox, method: &str, request: Request) -> Result<Val
         "SendInput" | "CloseStdin" | "Update" => {
             let asked: Asked = json_body(&sandbox.owner, request).await?;
             sandbox.processes.find(&asked.process)?;
-            Err(unimplemented("a command has no standard input and no terminal here"))
+            Err(unimplemented("commands have no standard input and no terminal"))
         }
         _ => Err(unimplemented(NONE)),
     }
@@ -100,7 +100,7 @@ async fn answer(sandbox: &Sandbox, method: &str, request: Request) -> Result<Val
 
 /// `POST /process.Process/StreamInput`.
 pub(super) async fn stream_input(sandbox: Result<Open, Fault>) -> Response {
-    let fault = sandbox.map(|_| "a command has no standard input here");
+    let fault = sandbox.map(|_| "commands have no standard input");
     stream(fault.and_then(|why| Err(Fault::new(StatusCode::NOT_IMPLEMENTED, why))))
 }
 
@@ -134,28 +134,28 @@ pub(super) async fn start(sandbox: Result<Open, Fault>, request: Request) -> Res
     stream(begun.await)
 }
 
-/// Whether a message is the beginning of a process, as it has to be.
+/// Whether a message is a valid request to start a process.
 pub(super) fn is_start(message: &[u8]) -> bool {
     serde_json::from_slice::<Start>(message).is_ok()
 }
 
-/// How long a client lets a command run: it is ended then, whether anybody follows it or not.
+/// Time limit that the client sets for a command. It applies even if no client follows the command.
 fn time(headers: &HeaderMap) -> Option<Duration> {
     let millis = headers.get("connect-timeout-ms")?.to_str().ok()?.parse().ok()?;
     Some(Duration::from_millis(millis)).filter(|time| !time.is_zero())
 }
 
-/// The first message of a call that is answered with a stream.
+/// Reads the first message of a streaming call.
 pub(super) async fn first<T: DeserializeOwned>(
     owner: &Owner,
     request: Request,
 ) -> Result<T, Fault> {
     let body = body(owner, request, MAX_MESSAGE + 64).await?;
     serde_json::from_slice(envelope::first_message(&body)?)
-        .map_err(|error| Fault::invalid(format!("the message is not as it has to be: {error}")))
+        .map_err(|error| Fault::invalid(format!("invalid message: {error}")))
 }
 
-/// The answer of a call that is answered with a stream.
+/// The response of a streaming call.
 pub(super) fn stream(messages: Result<mpsc::Receiver<Message>, Fault>) -> Response {
     let body = match messages {
         Ok(messages) => Body::from_stream(ReceiverStream::new(messages)),
@@ -167,24 +167,24 @@ pub(super) fn stream(messages: Result<mpsc::Receiver<Message>, Fault>) -> Respon
     response
 }
 
-/// What a command comes down to.
+/// What a command translates to.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) enum Command {
-    /// Python that runs a text: code and arguments.
+    /// Runs Python source: code and arguments.
     Code(String, Vec<String>),
-    /// Python that runs a file of the sandbox: its path and arguments.
+    /// Runs a Python file of the sandbox: path and arguments.
     File(String, Vec<String>),
-    /// A line that the input dialect of notebooks answers.
+    /// A line for the notebook input dialect.
     Line(String),
 }
 
-/// Commands that the dialect answers by itself.
+/// Commands that the dialect implements.
 const LINES: [&str; 6] = ["cat", "echo", "ls", "pip", "pip3", "pwd"];
-/// What ends a simple command, or is more than one.
+/// Characters that end a simple command or make it a compound one.
 const BEYOND: &str = "|<>&;`$(\n";
 
 impl Command {
-    /// The command that a client's process stands for; `None` where a process would be needed.
+    /// Translates a client's process; `None` if it needs a real process.
     pub(super) fn of(program: &str, args: &[String]) -> Option<Self> {
         let name = program.rsplit('/').next().unwrap_or(program);
         match (name, args) {
@@ -202,7 +202,8 @@ impl Command {
         let (program, args) = words.split_first()?;
         let name = program.rsplit('/').next().unwrap_or(program);
         if is_python(name) {
-            // The shell's own characters mean nothing inside of quotes, where code has them.
+            // The shell's special characters have no meaning inside quotes, where code often has
+            // them.
             let is_plain = shlex::try_join(words.iter().map(String::as_str)).is_ok();
             let outside = unquoted(line);
             return (is_plain && !outside.contains(|c| BEYOND.contains(c)))
@@ -243,7 +244,7 @@ impl Command {
         }
     }
 
-    /// The request that answers it, of one that has limits and nothing else.
+    /// Adds this command to a request that has only limits.
     pub(super) fn into_request(self, mut request: belljar::Request) -> belljar::Request {
         request.echo = Some(belljar::request::Echo::None);
         match self {
@@ -276,7 +277,7 @@ fn is_python(name: &str) -> bool {
     matches!(name, "python" | "python3")
 }
 
-/// A line without what is in quotes or behind a backslash.
+/// Removes quoted and escaped parts from a line.
 fn unquoted(line: &str) -> String {
     let mut outside = String::new();
     let mut quote = None;
@@ -286,7 +287,7 @@ fn unquoted(line: &str) -> String {
             (Some(open), c) if c == open => quote = None,
             (Some('\''), _) => {}
             (_, '\\') => drop(characters.next()),
-            // In these the shell still puts values in.
+            // The shell expands variables inside double quotes.
             (Some(_), '$' | '`') => outside.push(c),
             (Some(_), _) => {}
             (None, '\'' | '"') => quote = Some(c),
@@ -296,7 +297,7 @@ fn unquoted(line: &str) -> String {
     outside
 }
 
-/// Runs a command, for at most so long.
+/// Runs a command for at most `time`.
 pub(super) async fn run(
     sandbox: Arc<Sandbox>,
     listed: Listed,
@@ -333,12 +334,12 @@ pub(super) async fn run(
         }
         Err(fault) => Some(fault),
     };
-    // Whoever reads the end of it finds it ended.
+    // A client that reads the end event must find the command gone.
     drop(listed);
     process.finish(fault.as_ref()).await;
 }
 
-/// Runs it, unless it is killed before it begins.
+/// Runs the command unless it is killed first.
 async fn execute(
     sandbox: &Sandbox,
     request: belljar::Request,
@@ -390,7 +391,7 @@ async fn execute_in(
     ran
 }
 
-/// What an event adds to one of the streams.
+/// The output message for an event.
 fn data(event: Event) -> Option<Value> {
     match event.kind {
         EventKind::Stdout { text } => Some(json!({"stdout": STANDARD.encode(text)})),
@@ -407,7 +408,7 @@ fn data(event: Event) -> Option<Value> {
     }
 }
 
-/// How a process with that outcome would have ended.
+/// The end message for an outcome: the status that a process would have had.
 fn end(outcome: Option<&Outcome>, process: &Process) -> Value {
     let detail = outcome.map(|outcome| outcome.error_detail.as_ref());
     let is_interrupted =
@@ -427,7 +428,7 @@ fn end(outcome: Option<&Outcome>, process: &Process) -> Value {
     json!({"exitCode": code, "exited": true, "status": format!("exit status {code}")})
 }
 
-/// The files of a session, as they were at one moment: another session, which has them.
+/// A snapshot of a session's files, held in a session of its own.
 pub(super) struct Base(Held);
 
 impl Base {
@@ -435,7 +436,7 @@ impl Base {
         Ok(Self(sandbox.service().fork_of(&sandbox.owner, at, None).await?))
     }
 
-    /// Whether a session has the same files still.
+    /// Whether the session's files are unchanged since the snapshot.
     pub(super) async fn is_as_in(&self, sandbox: &Sandbox, at: &AtHand) -> Result<bool, Fault> {
         let copy = Self::of(sandbox, at).await?;
         let changed = copy.files().replace_with(&self.files()).await;
@@ -451,7 +452,7 @@ impl Base {
         sandbox.remove_session(self.0.id()).await;
     }
 
-    /// Gives `ours` what is other in `theirs` than here.
+    /// Copies the differences between this snapshot and `theirs` into `ours`.
     pub(super) async fn give(
         &self,
         ours: &SessionFiles,

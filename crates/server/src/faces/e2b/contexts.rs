@@ -1,8 +1,8 @@
-//! Contexts take turns in a sandbox: whoever has the turn may run code and change files.
+//! Turns: the holder of a sandbox's turn may run code and change files.
 //!
-//! Each context is a session with files of its own. Before a context runs it gets the files of the
-//! context that ran last; that costs nothing where no file changed. In a store a turn is the claim
-//! on the session of that context. The document of the sandbox names the context, and is read again
+//! Each context is a session with its own files. Before a context runs, it receives the files of
+//! the context that ran last, which costs nothing if no file changed. With a store, a turn is the
+//! claim on that context's session. The sandbox's document names the context, and is read again
 //! once the claim is held.
 
 use std::collections::HashMap;
@@ -17,7 +17,7 @@ use tokio::sync::OwnedMutexGuard;
 
 use super::fault::{Fault, gone};
 use super::paths::HOME;
-use super::record::{Context, Latest, Note, Traits, lock, new_id, options, with_env};
+use super::record::{Context, Latest, Note, SandboxConfig, lock, new_id, options, with_env};
 use super::sandbox::Sandbox;
 use super::wire::ContextInfo;
 use crate::service::anywhere::{AtHand, Use};
@@ -25,7 +25,7 @@ use crate::service::error::ServiceError;
 use crate::service::owner::Owner;
 use crate::service::turn::Attended;
 
-/// The most contexts of a sandbox.
+/// Maximum number of contexts of a sandbox.
 const MAX_CONTEXTS: usize = 32;
 
 impl Sandbox {
@@ -33,12 +33,12 @@ impl Sandbox {
         &self,
         turn: &Turn,
         context: &Context,
-        traits: &Traits,
+        config: &SandboxConfig,
         memory: bool,
     ) -> Result<Arc<Context>, Fault> {
         let has_files = context.id == turn.context().id;
         if !memory {
-            let options = options(self.service(), traits, &context.cwd);
+            let options = options(self.service(), config, &context.cwd);
             let held = Box::pin(self.service().start(&self.owner, options.into())).await?;
             let fork = Context::new(context.id.clone(), &context.cwd, held.id(), Note::default());
             if has_files {
@@ -54,7 +54,7 @@ impl Sandbox {
             &other
         };
         let held = self.service().fork_of(&self.owner, at, None).await?;
-        let env = with_env(Request::new("pass"), &traits.env);
+        let env = with_env(Request::new("pass"), &config.env);
         if let Err(error) = held.session().validate(&env) {
             self.remove_session(held.id()).await;
             return Err(error.into());
@@ -62,19 +62,19 @@ impl Sandbox {
         Ok(Context::new(context.id.clone(), &context.cwd, held.id(), context.note()))
     }
 
-    /// Writes the sandbox's files into the session of a context that is none of its own yet.
+    /// Copies the sandbox's files into the session of a context that is not yet in its list.
     async fn give_files(&self, turn: &Turn, to: &Context) -> Result<(), Fault> {
         let at = self.at_hand(to, Use::Change).await?.ok_or_else(gone)?;
         at.session().all_files().replace_with(&turn.files()?).await?;
         Ok(at.done().await?)
     }
 
-    /// The context of that id, or that which everybody means who names none.
+    /// Returns the context with this id, or the default context.
     pub(super) async fn context(&self, id: Option<&str>) -> Result<Arc<Context>, Fault> {
         if let Some(known) = self.known_context(id) {
             return Ok(known);
         }
-        // Another server may have made it.
+        // Another server may have created it.
         self.refresh().await?;
         self.known_context(id).ok_or_else(|| match id {
             Some(id) => Fault::not_found(format!("Context {id} not found")),
@@ -94,7 +94,7 @@ impl Sandbox {
         lock(&self.contexts).iter().map(|context| context.info()).collect()
     }
 
-    /// Makes a context.
+    /// Creates a context.
     pub(super) async fn add_context(&self, cwd: &str) -> Result<Arc<Context>, Fault> {
         if lock(&self.contexts).len() >= MAX_CONTEXTS {
             let message = format!("a sandbox has at most {MAX_CONTEXTS} contexts");
@@ -103,7 +103,7 @@ impl Sandbox {
         let held = self.start(cwd).await?;
         let context = Context::new(new_id(), cwd, held.id(), Note::default());
         if self.is_shared() {
-            if let Err(fault) = self.change(|form| form.add(&context)).await {
+            if let Err(fault) = self.change(|record| record.add(&context)).await {
                 self.remove_session(held.id()).await;
                 return Err(fault);
             }
@@ -114,8 +114,8 @@ impl Sandbox {
         Ok(context)
     }
 
-    /// Removes a context. What it runs is interrupted; the files stay, and where no context is left there is
-    /// a new one.
+    /// Removes a context and interrupts its run. Files stay. If it was the last context, a new one
+    /// is created.
     pub(super) async fn remove_context(&self, id: &str) -> Result<(), Fault> {
         let context = self.context(Some(id)).await?;
         self.interrupt(&context).await;
@@ -130,7 +130,7 @@ impl Sandbox {
         }
         if self.is_shared() {
             self.done(turn).await?;
-            self.change(|form| form.remove(id)).await?;
+            self.change(|record| record.remove(id)).await?;
         } else {
             lock(&self.contexts).retain(|other| other.id != id);
         }
@@ -138,7 +138,7 @@ impl Sandbox {
         Ok(())
     }
 
-    /// Has a context begin anew, without variables. What it runs is interrupted; the files stay.
+    /// Restarts a context, which loses its variables, and interrupts its run. Files stay.
     pub(super) async fn restart_context(&self, id: &str) -> Result<(), Fault> {
         let context = self.context(Some(id)).await?;
         self.interrupt(&context).await;
@@ -158,13 +158,13 @@ impl Sandbox {
         context.set_session(held.id());
         context.set_note(Note::default());
         if self.is_shared() {
-            self.change(|form| form.set_session(&context.id, held.id())).await?;
+            self.change(|record| record.set_session(&context.id, held.id())).await?;
         }
         self.remove_session(&old).await;
         self.drop_if_killed(context).await
     }
 
-    /// Has every context begin anew.
+    /// Restarts all contexts.
     pub(super) async fn forget(&self, turn: &mut Turn) -> Result<(), Fault> {
         for context in self.all() {
             self.restart(turn, &context).await?;
@@ -172,10 +172,10 @@ impl Sandbox {
         Ok(())
     }
 
-    /// Interrupts what runs in a context, on whichever server.
+    /// Interrupts the run in a context, on any server.
     async fn interrupt(&self, context: &Context) {
         if !context.interrupt() && self.is_shared() {
-            // Where nothing can be asked for now, it is waited for.
+            // If the store cannot be asked now, the caller waits for the run instead.
             let _ = self.service().interrupt(&self.owner, &context.session()).await;
         }
     }
@@ -189,28 +189,28 @@ impl Sandbox {
     }
 }
 
-/// How long whoever waits for another server's turn does so before it asks again.
+/// Delay before retrying when another server holds the turn.
 const PAUSE: Duration = Duration::from_millis(50);
 
-/// A session in which something ran, and what came of it.
+/// A session and the outcome of the run in it.
 pub(super) type Ran = (AtHand, Result<Outcome, ServiceError>);
 
-/// A turn.
+/// Exclusive use of a sandbox.
 pub(super) struct Turn {
     latest: OwnedMutexGuard<Latest>,
-    /// The session of that context, unless something runs in it.
+    /// The session of `latest`, except while a run uses it.
     at: Option<AtHand>,
-    /// The session that had the files before, until it is written down that another has.
+    /// The session that previously had the files, until the store records the new one.
     before: Option<AtHand>,
 }
 
 impl Sandbox {
-    /// Waits until nothing else runs or writes here.
+    /// Waits for the turn.
     pub(super) async fn turn(&self, purpose: Use) -> Result<Turn, Fault> {
         self.turn_as(|_| purpose).await
     }
 
-    /// A turn to run code in a context, however long others on any server have theirs.
+    /// Waits for the turn, without a time limit, to run code in a context.
     pub(super) async fn turn_to_run(&self, context: &Context) -> Result<Turn, Fault> {
         let purpose = |latest: &Context| {
             if latest.id == context.id {
@@ -222,7 +222,7 @@ impl Sandbox {
         self.turn_waiting(purpose).await
     }
 
-    /// A turn, however long others on any server have theirs.
+    /// Waits for the turn without a time limit, even if another server holds it.
     pub(super) async fn turn_waiting(
         &self,
         purpose: impl Fn(&Context) -> Use,
@@ -263,7 +263,7 @@ impl Sandbox {
         }
     }
 
-    /// The session of a context, at hand; `None` where it is gone.
+    /// Claims the session of a context; `None` if the session is gone.
     pub(super) async fn at_hand(
         &self,
         context: &Context,
@@ -284,7 +284,7 @@ impl Sandbox {
         }
     }
 
-    /// Has a context have the sandbox's files, and be the one that has them from now on.
+    /// Copies the sandbox's files to a context and makes it the latest.
     pub(super) async fn hand_over(&self, turn: &mut Turn, to: &Arc<Context>) -> Result<(), Fault> {
         if turn.latest.0.id == to.id {
             return Ok(());
@@ -305,7 +305,7 @@ impl Sandbox {
         Ok(self.service().run_holding(&self.owner, at, request))
     }
 
-    /// Ends a turn in which something was run, and notes what is known of its context since.
+    /// Ends a turn after a run, and records the state of its context.
     pub(super) async fn ran(
         &self,
         turn: Turn,
@@ -317,7 +317,7 @@ impl Sandbox {
         }
         if turn.before.is_none() {
             at.done_after(ran).await?;
-            // Whoever looks now waits until this turn has ended.
+            // Watchers woken here wait for the end of this turn.
             self.changed.send_replace(());
             return Ok(());
         }
@@ -328,7 +328,7 @@ impl Sandbox {
         .await
     }
 
-    /// Ends a turn in which something was changed: from now on it is there on every server.
+    /// Ends a turn after a change, which becomes visible to all servers.
     pub(super) async fn done(&self, turn: Turn) -> Result<(), Fault> {
         let Turn { latest, at, before } = turn;
         if let Some(at) = at {
@@ -359,7 +359,7 @@ impl Turn {
         &self.latest.0
     }
 
-    /// Takes another session for the context that has the files; the one before is given back as it was.
+    /// Replaces the session of the latest context. The previous session is released unchanged.
     pub(super) async fn exchange(&mut self, at: AtHand) -> Result<(), Fault> {
         match self.at.replace(at) {
             Some(before) => Ok(before.leave().await?),
@@ -367,7 +367,7 @@ impl Turn {
         }
     }
 
-    /// Ends a turn in which nothing was changed.
+    /// Ends a turn without changes.
     pub(super) async fn leave(self) -> Result<(), Fault> {
         for at in [self.at, self.before].into_iter().flatten() {
             at.leave().await?;
@@ -376,11 +376,12 @@ impl Turn {
     }
 }
 
-/// The most executions of one owner that wait, and the most bytes of their code and environment.
+/// Limits per owner on waiting executions: their number, and the bytes of their code and
+/// environment.
 const MAX_EXECUTIONS: usize = 256;
 const MAX_WAITING_BYTES: usize = 64 << 20;
 
-/// The executions of all owners that wait, by the owner's name. Cheap to clone; clones are the same.
+/// Waiting executions by owner name. Clones share the same state.
 #[derive(Clone, Default)]
 pub(super) struct Waiting(Arc<Mutex<HashMap<String, Waiters>>>);
 
@@ -390,7 +391,7 @@ struct Waiters {
     bytes: usize,
 }
 
-/// An execution that waits, until this is dropped.
+/// A waiting execution; dropping this removes it.
 pub(super) struct Waits {
     waiting: Waiting,
     owner: String,
@@ -398,14 +399,14 @@ pub(super) struct Waits {
 }
 
 impl Waiting {
-    /// Has an execution wait, of so many bytes.
+    /// Registers a waiting execution of `bytes` bytes.
     pub(super) fn enter(&self, owner: &Owner, bytes: usize) -> Result<Waits, Fault> {
         let mut all = lock(&self.0);
         let counted = all.get(owner.name()).copied().unwrap_or_default();
         let is_full = counted.executions >= MAX_EXECUTIONS
             || (counted.executions > 0 && counted.bytes + bytes > MAX_WAITING_BYTES);
         if is_full {
-            let message = "too many executions of this key wait already";
+            let message = "too many executions of this key are waiting; retry later";
             return Err(Fault::new(StatusCode::TOO_MANY_REQUESTS, message));
         }
         let more = Waiters {
@@ -439,7 +440,7 @@ mod tests {
     use super::*;
     use crate::service::owner::KeyLimits;
 
-    /// Any number of executions could wait, each with eight megabytes of code.
+    /// Without a limit, any number of executions could wait, each with 8 MB of code.
     #[test]
     fn an_owner_has_so_many_executions_waiting_and_takes_no_room_from_another() {
         let [one, two] = ["one", "two"].map(|name| Owner::new(name, KeyLimits::default()));

@@ -1,4 +1,4 @@
-//! The control plane: sandboxes made, found, listed, paused, copied and ended.
+//! The control plane: create, find, list, pause, fork and kill sandboxes.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -12,7 +12,7 @@ use chrono::{DateTime, Utc};
 
 use super::fault::Fault;
 use super::record::sizes;
-use super::registry::{DEFAULT_TIMEOUT, Sandboxes, is_there, is_wanted, seconds, timestamp};
+use super::registry::{DEFAULT_TIMEOUT, Sandboxes, is_alive, is_wanted, seconds, timestamp};
 use super::sandbox::Sandbox;
 use super::target::{Caller, json_body};
 use super::wire::{
@@ -23,14 +23,14 @@ use crate::http::app::App;
 use crate::http::remembered::WhileThere;
 use crate::service::alone::alone;
 
-/// Which abilities of the machine's daemon clients count on: uploads as bytes, but no file metadata.
+/// The envd version that clients derive features from: uploads as raw bytes, no file metadata.
 const ENVD_VERSION: &str = "0.6.1";
 const CLIENT: &str = "belljar";
-/// The most sandboxes that one request makes.
+/// Maximum number of sandboxes that one fork request creates.
 const MAX_FORKS: u32 = 100;
-/// The most entries of one answer.
+/// Maximum number of entries on one page.
 const MAX_PAGE: usize = 100;
-/// How long a pause waits for what runs.
+/// How long a pause waits for a run to end.
 const PATIENCE: Duration = Duration::from_secs(20);
 
 type All = Extension<Arc<Sandboxes>>;
@@ -47,8 +47,8 @@ pub(super) async fn create(
     let mut response =
         (StatusCode::CREATED, Json(created(&app, &all, &sandbox).await?)).into_response();
     let made = Arc::downgrade(&sandbox);
-    let is_there = move || made.upgrade().is_some_and(|made| is_there(&made));
-    response.extensions_mut().insert(WhileThere::Other(Arc::new(is_there)));
+    let is_alive = move || made.upgrade().is_some_and(|made| is_alive(&made));
+    response.extensions_mut().insert(WhileThere::Other(Arc::new(is_alive)));
     Ok(response)
 }
 
@@ -83,9 +83,9 @@ pub(super) async fn list(
     let mut found = all.list(&owner).await?;
     found.retain(|sandbox| {
         is_wanted(listing.state.as_deref(), sandbox.lease().state)
-            && metadata.iter().all(|(name, value)| sandbox.traits.metadata.get(name) == Some(value))
+            && metadata.iter().all(|(name, value)| sandbox.config.metadata.get(name) == Some(value))
             && after.is_none_or(|after| DateTime::<Utc>::from(sandbox.started) >= after)
-            && listing.template.as_ref().is_none_or(|template| sandbox.traits.template == *template)
+            && listing.template.as_ref().is_none_or(|template| sandbox.config.template == *template)
     });
     if listing.order.as_deref() == Some("asc") {
         found.reverse();
@@ -159,7 +159,7 @@ pub(super) async fn pause(
     if alone(async move { pausing.pause(memory, PATIENCE).await }).await? {
         Ok(StatusCode::NO_CONTENT)
     } else {
-        Err(Fault::new(StatusCode::CONFLICT, format!("sandbox \"{id}\" is paused already")))
+        Err(Fault::new(StatusCode::CONFLICT, format!("sandbox \"{id}\" is already paused")))
     }
 }
 
@@ -174,9 +174,7 @@ pub(super) async fn fork(
     let asked: Fork = json_body(&owner, request).await?;
     let count = asked.count.unwrap_or(1);
     if !(1..=MAX_FORKS).contains(&count) {
-        return Err(Fault::invalid(format!(
-            "count is {count}, and has to be from 1 to {MAX_FORKS}"
-        )));
+        return Err(Fault::invalid(format!("count is {count}; it must be from 1 to {MAX_FORKS}")));
     }
     let lease = seconds(asked.timeout.unwrap_or(DEFAULT_TIMEOUT))?;
     let sandbox = all.find(&owner, &id).await?;
@@ -218,7 +216,7 @@ pub(super) async fn snapshots(
     page(&found, listing.limit, listing.next_token.as_deref())
 }
 
-/// `DELETE /templates/{id}`: of a snapshot.
+/// `DELETE /templates/{id}`: deletes a snapshot.
 pub(super) async fn drop_snapshot(
     Caller(owner): Caller,
     Extension(all): All,
@@ -228,7 +226,7 @@ pub(super) async fn drop_snapshot(
     Ok(StatusCode::NO_CONTENT)
 }
 
-/// `GET /sandboxes/{id}/metrics`: none are taken.
+/// `GET /sandboxes/{id}/metrics`: always empty.
 pub(super) async fn metrics(
     Caller(owner): Caller,
     Extension(all): All,
@@ -238,7 +236,7 @@ pub(super) async fn metrics(
     Ok(Json([]))
 }
 
-/// `PUT /sandboxes/{id}/network`: there is none, which cannot be changed.
+/// `PUT /sandboxes/{id}/network`: sandboxes have no network; requests that would open it fail.
 pub(super) async fn network(
     Caller(owner): Caller,
     Extension(all): All,
@@ -250,21 +248,21 @@ pub(super) async fn network(
     let allows = asked.allow_internet_access == Some(true)
         || asked.allow_out.is_some_and(|allowed| !allowed.is_empty());
     if allows {
-        return Err(Fault::invalid("there is no network in this sandbox"));
+        return Err(Fault::invalid("sandboxes have no network"));
     }
     Ok(StatusCode::NO_CONTENT)
 }
 
 async fn created(app: &App, all: &Sandboxes, sandbox: &Sandbox) -> Result<Created, Fault> {
     Ok(Created {
-        template: sandbox.traits.template.clone(),
+        template: sandbox.config.template.clone(),
         sandbox: sandbox.id.clone(),
         client: CLIENT,
         envd_version: ENVD_VERSION,
         envd_access_token: sandbox.token.clone(),
         domain: app.settings().sandbox_domain.clone(),
         traffic_access_token: all.traffic_token(&sandbox.id).await?,
-        alias: sandbox.traits.template.clone(),
+        alias: sandbox.config.template.clone(),
     })
 }
 
@@ -272,8 +270,8 @@ fn detail(app: &App, sandbox: &Sandbox) -> Detail {
     let lease = sandbox.lease();
     let (memory_mib, disk_mib) = sizes(&app.service().runtime().ceilings());
     Detail {
-        template: sandbox.traits.template.clone(),
-        alias: sandbox.traits.template.clone(),
+        template: sandbox.config.template.clone(),
+        alias: sandbox.config.template.clone(),
         sandbox: sandbox.id.clone(),
         client: CLIENT,
         started_at: timestamp(sandbox.started),
@@ -283,13 +281,13 @@ fn detail(app: &App, sandbox: &Sandbox) -> Detail {
         memory_mib,
         disk_mib,
         state: lease.state,
-        metadata: sandbox.traits.metadata.clone(),
+        metadata: sandbox.config.metadata.clone(),
         domain: app.settings().sandbox_domain.clone(),
         envd_access_token: None,
         allow_internet_access: false,
         lifecycle: Lifecycle {
             auto_resume: false,
-            on_timeout: if sandbox.traits.pauses.is_some() {
+            on_timeout: if sandbox.config.pauses.is_some() {
                 "pause"
             } else {
                 "kill"
@@ -298,7 +296,7 @@ fn detail(app: &App, sandbox: &Sandbox) -> Detail {
     }
 }
 
-/// What a sandbox's metadata must have: `name=value&...`, of which each part is escaped once more.
+/// Parses a metadata filter: `name=value&...`, in which each part is percent-encoded twice.
 pub(super) fn metadata(query: Option<&str>) -> BTreeMap<String, String> {
     let unescape = |text: &str| {
         form_urlencoded::parse(format!("{text}=").as_bytes())
@@ -311,7 +309,7 @@ pub(super) fn metadata(query: Option<&str>) -> BTreeMap<String, String> {
         .collect()
 }
 
-/// The entries from where the last answer ended, and where the next one begins.
+/// Returns the page after the given token, and the token of the next page.
 fn page<T: serde::Serialize>(
     all: &[T],
     limit: Option<usize>,
@@ -320,9 +318,9 @@ fn page<T: serde::Serialize>(
     let limit = limit.unwrap_or(MAX_PAGE).clamp(1, MAX_PAGE);
     let start: usize = match token.filter(|token| !token.is_empty()) {
         None => 0,
-        Some(token) => {
-            token.parse().map_err(|_| Fault::invalid("nextToken is none that a listing gave"))?
-        }
+        Some(token) => token.parse().map_err(|_| {
+            Fault::invalid("nextToken is invalid: use the token of an earlier listing")
+        })?,
     };
     let rest = all.get(start.min(all.len())..).unwrap_or_default();
     let entries = &rest[..limit.min(rest.len())];
@@ -339,7 +337,7 @@ mod tests {
 
     #[test]
     fn metadata_is_escaped_twice() {
-        // What the Python client sends for {"a b": "c&d=é"}, once the query is taken apart.
+        // The Python client's filter {"a b": "c&d=é"}, after the query is decoded.
         let found = metadata(Some("a%2520b=c%2526d%253D%25C3%25A9"));
         assert_eq!(found, BTreeMap::from([("a b".into(), "c&d=é".into())]));
         assert_eq!(metadata(Some("k=v")), BTreeMap::from([("k".into(), "v".into())]));

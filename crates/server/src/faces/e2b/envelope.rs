@@ -1,4 +1,4 @@
-//! Envelopes of Connect's streams: a byte of flags, four of length, and so much JSON.
+//! Envelopes of Connect streams: one byte of flags, four bytes of length, then JSON.
 
 use bytes::{BufMut, Bytes, BytesMut};
 use serde::Serialize;
@@ -9,16 +9,16 @@ use super::fault::Fault;
 const HEAD: usize = 5;
 const COMPRESSED: u8 = 1;
 const END: u8 = 2;
-/// The most bytes of a message that a client sends.
+/// Maximum size of a client's message, in bytes.
 pub(super) const MAX_MESSAGE: usize = 4 << 20;
 
-/// The first message of a request's body.
+/// Returns the first message of a request body.
 pub(super) fn first_message(body: &[u8]) -> Result<&[u8], Fault> {
     let Some((&[flags, a, b, c, d], rest)) = body.split_first_chunk::<HEAD>() else {
-        return Err(Fault::invalid("the message is cut off before its length"));
+        return Err(Fault::invalid("the message ends before its length"));
     };
     if flags & COMPRESSED != 0 {
-        return Err(Fault::invalid("the message is compressed, which was not agreed on"));
+        return Err(Fault::invalid("the message is compressed, which was not negotiated"));
     }
     if flags & END != 0 {
         return Err(Fault::invalid("the stream ends before its first message"));
@@ -26,18 +26,18 @@ pub(super) fn first_message(body: &[u8]) -> Result<&[u8], Fault> {
     let length = usize::try_from(u32::from_be_bytes([a, b, c, d])).unwrap_or(usize::MAX);
     if length > MAX_MESSAGE {
         return Err(Fault::invalid(format!(
-            "the message has {length} bytes, at most {MAX_MESSAGE} are taken"
+            "the message has {length} bytes; the maximum is {MAX_MESSAGE}"
         )));
     }
-    rest.get(..length).ok_or_else(|| Fault::invalid("the message is shorter than it says"))
+    rest.get(..length).ok_or_else(|| Fault::invalid("the message is shorter than its length says"))
 }
 
-/// A message of an answer.
+/// A message of a response.
 pub(super) fn message(content: &impl Serialize) -> Bytes {
     wrap(0, content)
 }
 
-/// The end of an answer, with what went wrong.
+/// The end of a response, with the error if it failed.
 pub(super) fn end(fault: Option<&Fault>) -> Bytes {
     let content = fault.map_or_else(
         || json!({}),

@@ -1,4 +1,4 @@
-//! Errors in the two shapes that E2B's clients read: `{"code", "message"}`, and Connect's.
+//! Errors in the two formats that E2B's clients read: `{"code", "message"}`, and Connect's.
 
 use std::time::Duration;
 
@@ -15,13 +15,13 @@ use crate::http::status::{retry, status};
 use crate::http::unread::{BodyError, UploadError};
 use crate::service::error::{Class, ServiceError};
 
-/// What could not be done, and for how long not.
+/// An error response.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) struct Fault {
     pub status: StatusCode,
     pub message: String,
     pub retry_after: Option<Duration>,
-    /// Another server has it for longer than this one waits.
+    /// Another server holds the sandbox, and did not release it in time.
     pub is_elsewhere: bool,
 }
 
@@ -58,7 +58,7 @@ impl Fault {
         )
     }
 
-    /// By which name Connect calls it.
+    /// The error's code in Connect.
     pub(super) fn connect_code(&self) -> &'static str {
         match self.status.as_u16() {
             400 | 413 | 415 => "invalid_argument",
@@ -73,7 +73,7 @@ impl Fault {
         }
     }
 
-    /// In Connect's shape, for calls that are answered once.
+    /// Encodes the error in Connect's format, for calls that do not stream.
     pub(super) fn into_connect(self) -> Response {
         let body = json!({"code": self.connect_code(), "message": self.message});
         retry(self.retry_after, (self.status, Json(body)))
@@ -93,7 +93,7 @@ impl From<ServiceError> for Fault {
         let is_elsewhere =
             matches!(&error, ServiceError::Engine(Error::Session(SessionError::Elsewhere { .. })));
         if matches!(error.class(), Class::Unavailable | Class::Failed) {
-            // Paths and the like of the host are for its log.
+            // The message may name paths of the host, which belong in its log only.
             tracing::error!(%error, "a request of an E2B client failed");
         }
         Self {
@@ -114,7 +114,7 @@ impl From<BodyError> for Fault {
 impl From<UploadError> for Fault {
     fn from(error: UploadError) -> Self {
         if let UploadError::Body(BodyError::TooLong(max)) = error {
-            let message = format!("the file has more than the {max} bytes that a sandbox may have");
+            let message = format!("the file exceeds the {max} bytes that a sandbox may hold");
             return Self::new(StatusCode::INSUFFICIENT_STORAGE, message);
         }
         let problem = Problem::from(error);
@@ -131,7 +131,7 @@ impl From<Error> for Fault {
     }
 }
 
-/// What the data plane says of a sandbox that cannot be used; clients look for these words.
+/// The data plane's error for an unusable sandbox; clients match these words.
 pub(super) fn gone() -> Fault {
     Fault::new(StatusCode::BAD_GATEWAY, "The sandbox was not found")
 }

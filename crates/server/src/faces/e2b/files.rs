@@ -1,4 +1,4 @@
-//! Files of a sandbox: upload and download, the calls of the file system, watched directories.
+//! Files of a sandbox: uploads, downloads, file system calls and watched directories.
 
 use std::io::Read;
 use std::sync::Arc;
@@ -39,13 +39,13 @@ use crate::http::unread::BodyError;
 use crate::http::upload::Receiver;
 use crate::service::anywhere::Use;
 
-/// The most bytes of one form.
+/// Maximum size of an upload form, in bytes.
 const MAX_FORM: u64 = 4 << 30;
-/// The longest path of a signature, in bytes.
+/// Maximum length of a signed path, in bytes.
 const MAX_SIGNED: usize = 4 << 10;
-/// The most files of one form.
+/// Maximum number of files in a form.
 const MAX_PARTS: usize = 1000;
-/// Bytes that are read at once for an answer.
+/// Bytes read at a time for a download.
 const PIECE: u64 = 1 << 20;
 
 #[derive(Debug, Default, Deserialize)]
@@ -60,7 +60,7 @@ pub(super) struct Asked {
     signature_expiration: Option<u64>,
 }
 
-/// `GET /health`: whether the sandbox runs.
+/// `GET /health`: whether the sandbox is running.
 pub(super) async fn health(FromState(app): FromState<App>, request: Request) -> Response {
     let (mut parts, _) = request.into_parts();
     let id = Address::of(&parts.headers, &parts.uri).map(|address| address.sandbox);
@@ -72,7 +72,7 @@ pub(super) async fn health(FromState(app): FromState<App>, request: Request) -> 
     (StatusCode::BAD_GATEWAY, Json(body)).into_response()
 }
 
-/// `GET /files`: the bytes of a file.
+/// `GET /files`: downloads a file.
 pub(super) async fn download(
     FromState(app): FromState<App>,
     Query(asked): Query<Asked>,
@@ -99,7 +99,7 @@ pub(super) async fn download(
             }
             let piece = files.read(&at_path, at..size.min(at + PIECE)).await?;
             if piece.is_empty() {
-                // It was cut while it was read, and the answer has promised more.
+                // The file was truncated during the download, and Content-Length is already sent.
                 return Err(std::io::Error::from(std::io::ErrorKind::UnexpectedEof).into());
             }
             let end = at + piece.len() as u64;
@@ -109,7 +109,7 @@ pub(super) async fn download(
     let first = futures_util::stream::once(async move { Ok(Bytes::from(first)) });
     let mut response = Response::new(Body::from_stream(first.chain(rest)));
     let headers = response.headers_mut();
-    // It is a stranger's, and no browser is to show it as if it were the server's.
+    // The content is untrusted: a browser must not render it in the server's origin.
     headers.insert(header::CONTENT_TYPE, HeaderValue::from_static("application/octet-stream"));
     headers.insert(header::CONTENT_DISPOSITION, HeaderValue::from_static("attachment"));
     headers.insert(header::X_CONTENT_TYPE_OPTIONS, HeaderValue::from_static("nosniff"));
@@ -117,7 +117,7 @@ pub(super) async fn download(
     Ok(response)
 }
 
-/// `POST /files`: one file as it is, or some in a form.
+/// `POST /files`: one raw file, or files in a form.
 pub(super) async fn upload(
     FromState(app): FromState<App>,
     Query(asked): Query<Asked>,
@@ -133,7 +133,7 @@ pub(super) async fn upload(
     let mut pieces = Vec::new();
     if is_form {
         if encoding.is_some() {
-            return Err(Fault::invalid("a form cannot be compressed"));
+            return Err(Fault::invalid("forms cannot be compressed; send the file itself"));
         }
         let request = Request::from_parts(parts, body);
         let request = sealed::open(request, &sandbox.owner, Reading::File(MAX_FORM));
@@ -158,7 +158,12 @@ pub(super) async fn upload(
     let is_gzip = match encoding.as_ref().map(HeaderValue::as_bytes) {
         None | Some(b"identity") => false,
         Some(b"gzip") => true,
-        Some(_) => return Err(Fault::new(StatusCode::UNSUPPORTED_MEDIA_TYPE, "only gzip is read")),
+        Some(_) => {
+            return Err(Fault::new(
+                StatusCode::UNSUPPORTED_MEDIA_TYPE,
+                "unsupported Content-Encoding: use gzip",
+            ));
+        }
     };
     let turn = sandbox.turn(Use::Write).await?;
     let files = turn.files()?;
@@ -180,7 +185,7 @@ pub(super) async fn upload(
     Ok(Json(written))
 }
 
-/// The sandbox that a request is for, if it shows the token, or is signed with it.
+/// Finds the request's sandbox and checks its token or signature.
 async fn allowed(
     parts: &mut Parts,
     app: &App,
@@ -197,7 +202,7 @@ async fn allowed(
         return admitted(app, found);
     }
     let signature = asked.signature.as_deref().ok_or_else(Fault::no_token)?;
-    // Whoever asks has shown nothing yet, so little is done for them.
+    // The client is not authenticated yet, so little work is done for it.
     if asked.path.as_ref().is_some_and(|path| path.len() > MAX_SIGNED)
         || asked.username.as_ref().is_some_and(|name| name.len() > MAX_SIGNED)
     {
@@ -213,8 +218,8 @@ async fn allowed(
         Some(named) => sandboxes.reach_with_signature(&named.sandbox, signed, signature).await?,
         None => sandboxes.reach_by_signature(signed, signature).await?,
     };
-    if signed.is_over() {
-        return Err(Fault::new(StatusCode::UNAUTHORIZED, "the signature is expired"));
+    if signed.is_expired() {
+        return Err(Fault::new(StatusCode::UNAUTHORIZED, "the signature has expired"));
     }
     admitted(app, found)
 }
@@ -226,17 +231,17 @@ async fn next_field(form: &mut Multipart) -> Result<Option<Field<'_>>, Fault> {
     })?;
     match field {
         Some(field) if field.name() != Some("file") => {
-            Err(Fault::invalid("every part of the form has to be named \"file\""))
+            Err(Fault::invalid("every part of the form must be named \"file\""))
         }
         field => Ok(field),
     }
 }
 
-/// Where a part of a form belongs: that of the query where there is one, else what it is called itself.
+/// The destination of a form's part: the path in the query if given, else the part's file name.
 fn path_of(asked: &Asked, field: &Field<'_>) -> Result<Inside, Fault> {
     let named = match &asked.path {
         Some(path) => path.clone(),
-        // As forms write what would end the name.
+        // Undoes the escapes of characters that would end the name.
         None => field
             .file_name()
             .unwrap_or("")
@@ -247,13 +252,13 @@ fn path_of(asked: &Asked, field: &Field<'_>) -> Result<Inside, Fault> {
     let path = paths::writable(&named)?;
     if path.is_top() {
         return Err(Fault::invalid(
-            "a file needs a path: in the query, or as the part's file name",
+            "a file needs a path: set it in the query, or as the part's file name",
         ));
     }
     Ok(path)
 }
 
-/// The most entries of one listing.
+/// Maximum number of entries in a listing.
 const MAX_ENTRIES: usize = 20_000;
 
 #[derive(Debug, Default, Deserialize)]
@@ -274,7 +279,7 @@ struct Watched {
     watcher_id: String,
 }
 
-/// Something in a sandbox, as clients read it.
+/// A file system entry in E2B's format.
 #[derive(Debug, PartialEq, Serialize)]
 #[serde(rename_all = "camelCase")]
 struct Entry {
@@ -282,7 +287,7 @@ struct Entry {
     #[serde(rename = "type")]
     kind: &'static str,
     path: String,
-    /// 64-bit numbers are strings here.
+    /// Protobuf's JSON encodes 64-bit numbers as strings.
     size: String,
     mode: u32,
     permissions: &'static str,
@@ -376,8 +381,7 @@ async fn call_on(files: &SessionFiles, method: &str, asked: Call) -> Result<Valu
             let found = files.list(path.as_str(), asked.depth.max(1)).await;
             let found = found.map_err(|error| missing(error, &path))?;
             if found.len() > MAX_ENTRIES {
-                let message =
-                    format!("there are more than {MAX_ENTRIES} entries; list with less depth");
+                let message = format!("more than {MAX_ENTRIES} entries; reduce the depth");
                 return Err(Fault::new(StatusCode::TOO_MANY_REQUESTS, message));
             }
             let entries: Vec<Entry> = found.into_iter().map(Entry::of).collect();
@@ -411,7 +415,7 @@ async fn call_on(files: &SessionFiles, method: &str, asked: Call) -> Result<Valu
             Ok(json!({}))
         }
         _ => {
-            let message = format!("{method} is not offered here");
+            let message = format!("method {method} is not supported");
             Err(Fault::new(StatusCode::NOT_IMPLEMENTED, message))
         }
     }
@@ -422,7 +426,7 @@ async fn entry(files: &SessionFiles, path: &Inside) -> Result<Entry, Fault> {
     Ok(Entry::of(found))
 }
 
-/// Messages that wait for a client.
+/// Maximum number of messages queued for a client.
 const MAX_MESSAGES: usize = 16;
 
 /// `POST /filesystem.Filesystem/WatchDir`.
@@ -431,7 +435,7 @@ pub(super) async fn watch(sandbox: Result<Open, Fault>, request: Request) -> Res
         let Open(sandbox) = sandbox?;
         let asked: Watch = first(&sandbox.owner, request).await?;
         let place = sandbox.watchers.place()?;
-        // What happens from here on is told.
+        // Changes from here on are reported.
         let changes = sandbox.changed.subscribe();
         let turn = sandbox.turn(Use::Look).await?;
         let watcher = Watcher::of(&turn.files()?, asked, place).await?;
@@ -443,7 +447,7 @@ pub(super) async fn watch(sandbox: Result<Open, Fault>, request: Request) -> Res
     stream(begun.await)
 }
 
-/// Tells a client what happens in a directory, for as long as it listens.
+/// Reports changes in a directory to a client until it disconnects.
 async fn tell(
     sandbox: Arc<Sandbox>,
     mut watcher: Watcher,

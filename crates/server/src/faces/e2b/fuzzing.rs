@@ -1,4 +1,4 @@
-//! The parsers of what E2B's clients send, as fuzz targets and tests call them.
+//! Parsers of E2B clients' input, for fuzz targets and tests.
 
 use super::address::Address;
 use super::commands::{Command, is_start};
@@ -7,7 +7,7 @@ use super::envelope::first_message;
 use super::paths::{Place, place};
 use super::wire::{Execute, NewContext, NewSandbox};
 
-/// Reads bytes in the form that the first one names; whether they are what they should be.
+/// Parses the bytes as the format that the first byte selects, and returns whether they are valid.
 pub(crate) fn parse(bytes: &[u8]) -> bool {
     let Some((form, bytes)) = bytes.split_first() else {
         return false;

@@ -1,4 +1,4 @@
-//! The interpreter: code that runs in a context, and the lines that answer it.
+//! The code interpreter: runs code in a context and streams its results as lines.
 
 use std::io;
 use std::sync::Arc;
@@ -31,19 +31,19 @@ use super::target::{Open, Served, json_body};
 use super::wire::{ContextInfo, Execute, NewContext};
 use crate::service::alone::alone;
 
-/// Between two signs of life where the code is silent.
+/// Interval of keep-alive lines while the code is silent.
 const KEEPALIVE: Duration = Duration::from_secs(5);
-/// How long an execution may wait for those before it until the answer begins all the same.
+/// Time after which the response starts even if the execution still waits for its turn.
 const PATIENCE: Duration = Duration::from_secs(2);
-/// How long whole lines wait for more of the same stream.
+/// How long complete lines wait for more text of the same stream.
 const LINE_TIME: Duration = Duration::from_millis(1);
-/// How long a line that has not ended waits for its end: `print` writes that by itself.
+/// How long an incomplete line waits for its end: `print` writes the line break separately.
 const TEXT_TIME: Duration = Duration::from_millis(10);
-/// Bytes of text that wait for no more.
+/// Text of this size is sent at once, in bytes.
 const MAX_TEXT: usize = 64 << 10;
-/// How long a client that is behind has to read what is left when its sandbox is killed.
+/// How long a slow client has to read what is left after its sandbox is killed.
 const BREAK_TIME: Duration = Duration::from_secs(1);
-/// Lines that wait for the client.
+/// Maximum number of lines queued for the client.
 const MAX_LINES: usize = 4;
 
 type Lines = mpsc::Sender<io::Result<Bytes>>;
@@ -72,7 +72,7 @@ pub(super) async fn execute(
         .echo(Echo::Display)
         .capture(Capture::default().figures(false).dataframes(false).charts(true));
     request.run_env = asked.env_vars.unwrap_or_default();
-    // One of the store is asked when it is here.
+    // The sandbox of a store may have ended; check if its session is still here.
     if let Ok(held) = sandbox.service().find(&sandbox.owner, &context.session()) {
         held.session().validate(&request)?;
     }
@@ -93,7 +93,7 @@ pub(super) async fn execute(
     Ok(response)
 }
 
-/// Runs code when its turn comes, for as long as somebody reads its lines, and to its end.
+/// Waits for the turn, then runs the code to its end. Stops waiting if the client disconnects.
 async fn run(
     place: Waits,
     sandbox: Arc<Sandbox>,
@@ -112,7 +112,7 @@ async fn run(
     };
     let turn = tokio::select! {
         turn = sandbox.turn_to_run(&context) => turn,
-        // Nobody waits for it any more, so it does not begin.
+        // The client has disconnected, so the run does not start.
         () = execution.lines.closed() => return,
     };
     let ready = match turn {
@@ -133,11 +133,11 @@ async fn run(
                 !outcome.session.as_ref().is_some_and(|session| session.interpreter_restarted)
             });
             if is_kept {
-                context.keep(&sandbox.traits);
+                context.set_env(&sandbox.config);
             }
             let ended = sandbox.ran(turn, at, &ran).await;
             if ended.is_err() {
-                // It may be because the sandbox was ended elsewhere.
+                // Another server may have ended the sandbox.
                 let _ = sandbox.refresh().await;
             }
             ran.map_err(Fault::from).and_then(|outcome| ended.map(|()| outcome))
@@ -148,7 +148,7 @@ async fn run(
         _ if sandbox.killed.is_cancelled() => execution.break_off().await,
         Ok(outcome) => {
             let lost = outcome.session.and_then(|session| session.restart_reason);
-            // What a server of the store has taken with it when it went away.
+            // Variables that were lost when another server of the store stopped.
             if let Some(lost) = lost.filter(|_| sandbox.is_shared()) {
                 execution.send(Line::stderr(format!("{lost}\n"))).await;
             }
@@ -158,19 +158,19 @@ async fn run(
     }
 }
 
-/// Has a context have the files, where the sandbox still is as it was when this was asked for.
+/// Gives the files to a context, if the sandbox has not changed since the request arrived.
 async fn ready(
     sandbox: &Sandbox,
     mut turn: Turn,
     named: Option<&str>,
     context: Arc<Context>,
 ) -> Result<(Turn, Arc<Context>), Fault> {
-    // It may have been paused in the meantime.
+    // The sandbox may have been paused in the meantime.
     if !sandbox.is_usable() {
         return Err(gone());
     }
     let context = if sandbox.is_shared() {
-        // Another server may have removed the one that was meant.
+        // Another server may have removed the requested context.
         sandbox.context(named).await?
     } else {
         context
@@ -179,13 +179,13 @@ async fn ready(
     Ok((turn, context))
 }
 
-/// An execution, and whoever reads its lines.
+/// An execution and the client that reads its lines.
 struct Execution {
     lines: Lines,
     began: Option<oneshot::Sender<Result<(), Fault>>>,
     interrupt: Interrupt,
     killed: CancellationToken,
-    /// Text that is not sent yet, and until when it waits.
+    /// Text not sent yet, and when it must be sent.
     text: Option<(Line, Instant)>,
 }
 
@@ -199,7 +199,7 @@ impl Execution {
     ) -> Result<Ran, Fault> {
         let (watcher, mut events) = event_channel();
         let request =
-            context.dressed(request, &sandbox.traits).watch(watcher).interrupt(&self.interrupt);
+            context.with_env(request, &sandbox.config).watch(watcher).interrupt(&self.interrupt);
         let mut run = std::pin::pin!(sandbox.run(turn, request)?);
         let mut alive = tokio::time::interval_at(Instant::now() + KEEPALIVE, KEEPALIVE);
         let mut has_begun = false;
@@ -209,7 +209,7 @@ impl Execution {
                 () = sandbox.killed.cancelled() => {
                     self.break_off().await;
                     self.interrupt.interrupt();
-                    // Whoever reads is gone; the run ends by itself.
+                    // The client has disconnected; the run ends by itself.
                     return Ok(run.await);
                 }
                 Some(event) = events.next() => {
@@ -236,7 +236,7 @@ impl Execution {
         }
     }
 
-    /// What is left when a run has ended.
+    /// Sends the remaining lines after a run has ended.
     async fn finish(
         &mut self,
         context: &Context,
@@ -254,7 +254,7 @@ impl Execution {
                 self.add(line).await;
             }
         }
-        // A run that was hindered from beginning has no events.
+        // A run that could not start has no events.
         if let (false, false, Some(error), Some(detail)) =
             (has_begun, has_failed, &outcome.error, &outcome.error_detail)
         {
@@ -270,12 +270,12 @@ impl Execution {
         .await;
     }
 
-    /// Says whether there is anything to read; true if nobody was told before.
+    /// Sends the start of the response. Returns false if it was already sent.
     fn answer(&mut self, answer: Result<(), Fault>) -> bool {
         self.began.take().is_some_and(|began| began.send(answer).is_ok())
     }
 
-    /// Tells why it cannot go on: as the whole answer, or, where that has begun, as an error in it.
+    /// Reports an error: as the whole response, or inside it if it has started.
     async fn refuse(&mut self, fault: Fault) {
         if self.answer(Err(fault.clone())) {
             return;
@@ -290,16 +290,16 @@ impl Execution {
         self.send(Line::EndOfExecution).await;
     }
 
-    /// Ends the answer as if the machine were gone.
+    /// Aborts the response, as if the machine had stopped.
     async fn break_off(&mut self) {
         if !self.answer(Err(gone())) {
             let broken = io::Error::new(io::ErrorKind::ConnectionReset, "the sandbox was killed");
-            // A client that reads nothing does not learn it now.
+            // A client that does not read is not informed.
             let _ = tokio::time::timeout(BREAK_TIME, self.lines.send(Err(broken))).await;
         }
     }
 
-    /// Sends a line, or keeps it for a moment where more may belong to it.
+    /// Sends a line, or holds text back briefly to merge it with more.
     async fn add(&mut self, line: Line) {
         if let Some((text, end)) = &mut self.text {
             match text.join(line) {
@@ -341,7 +341,7 @@ impl Execution {
 }
 
 impl Line {
-    /// Until when text waits for more of it.
+    /// How long the text is held back for more.
     fn waits(&self) -> Instant {
         Instant::now()
             + if self.is_whole() {
@@ -352,7 +352,7 @@ impl Line {
     }
 }
 
-/// Waits until then, or for ever.
+/// Waits until `end`, or forever.
 async fn until(end: Option<Instant>) {
     match end {
         Some(end) => tokio::time::sleep_until(end).await,
@@ -375,7 +375,7 @@ pub(super) async fn new_context(
     let cwd = match paths::place(asked.cwd.as_deref().unwrap_or(paths::HOME))? {
         Place::Inside(inside) => inside.absolute(),
         Place::Outside(path) => {
-            let message = format!("the directory {path} is in none of {}", paths::PLACES);
+            let message = format!("directory {path} is outside the sandbox: use {}", paths::PLACES);
             return Err(Fault::invalid(message));
         }
     };
@@ -404,11 +404,13 @@ pub(super) async fn remove_context(
 fn check_language(language: Option<&str>) -> Result<(), Fault> {
     match language {
         None | Some("" | "python" | "python3") => Ok(()),
-        Some(other) => Err(Fault::invalid(format!("only Python can be run here, not {other}"))),
+        Some(other) => {
+            Err(Fault::invalid(format!("language {other} is not supported; only Python is")))
+        }
     }
 }
 
-/// One line of the answer of `/execute`.
+/// One line of the response of `/execute`.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 #[serde(tag = "type", rename_all = "snake_case")]
 pub(super) enum Line {
@@ -433,7 +435,7 @@ pub(super) enum Line {
     EndOfExecution,
 }
 
-/// A value in all its forms.
+/// A value in all its MIME types.
 #[derive(Clone, Debug, Default, PartialEq, Serialize)]
 pub(super) struct Shown {
     text: Option<Value>,
@@ -453,8 +455,7 @@ pub(super) struct Shown {
 }
 
 impl Line {
-    /// What an event is in the answer, if it is anything there: a place that is shown anew is not, nor is one
-    /// that is removed.
+    /// Converts an event; `None` for updates and removals of displays, which E2B does not have.
     pub(super) fn of(event: EventKind) -> Option<Self> {
         Some(match event {
             EventKind::Stdout { text } => Self::Stdout {
@@ -466,18 +467,18 @@ impl Line {
             EventKind::Result(display) => Self::Result(Box::new(Shown::of(display, true))),
             EventKind::Error { error, detail } => Self::failed(error, detail),
             EventKind::Dropped { events, bytes } => Self::stderr(format!(
-                "[{events} lines, {bytes} bytes, are missing here: they were not read in time]\n"
+                "[{events} lines, {bytes} bytes, are missing here: the client did not read them in time]\n"
             )),
             _ => return None,
         })
     }
 
-    /// Whether it is text of a stream.
+    /// Whether this is text of a stream.
     pub(super) fn is_text(&self) -> bool {
         matches!(self, Self::Stdout { .. } | Self::Stderr { .. })
     }
 
-    /// Whether it is not text that ends within a line.
+    /// Whether this is anything but an incomplete line of text.
     pub(super) fn is_whole(&self) -> bool {
         match self {
             Self::Stdout { text, .. } | Self::Stderr { text, .. } => text.ends_with('\n'),
@@ -485,7 +486,7 @@ impl Line {
         }
     }
 
-    /// Adds text of the same stream, and says how much that is together; anything else is given back.
+    /// Appends text of the same stream and returns the total length. Returns anything else.
     pub(super) fn join(&mut self, next: Self) -> Result<usize, Self> {
         match (self, next) {
             (Self::Stdout { text, .. }, Self::Stdout { text: more, .. })
@@ -523,7 +524,7 @@ impl Line {
         }
     }
 
-    /// As it is sent: ASCII only, since a client may decode each piece of the stream by itself.
+    /// Encodes the line as ASCII only, because clients may decode each network chunk separately.
     pub(super) fn to_bytes(&self) -> Bytes {
         let text = serde_json::to_string(self).unwrap_or_else(|_| r#"{"type":"keepalive"}"#.into());
         let mut line = Vec::with_capacity(text.len() + 1);
@@ -571,7 +572,7 @@ impl Shown {
     }
 }
 
-/// A string's text, of what `repr` makes of it, as E2B's interpreter gives it.
+/// Removes the quotes that `repr` puts around a string, as E2B's interpreter does.
 fn unquoted(text: Value) -> Value {
     let Value::String(text) = text else {
         return text;

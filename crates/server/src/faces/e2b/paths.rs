@@ -1,30 +1,30 @@
-//! Paths as clients write them, and where they lead: into the sandbox's directories, or nowhere.
+//! Maps clients' paths to the sandbox's directories.
 
 use axum::http::StatusCode;
 
 use super::fault::Fault;
 
-/// The directory of a sandbox, as its clients and its code know it.
+/// A sandbox's directory, as clients and code see it.
 pub(super) const HOME: &str = "/home/user";
-/// The same directory, as code knows it that expects to be root.
+/// The same directory, for code that expects to be root.
 pub(super) const ROOT: &str = "/root";
-/// The same directory by the engine's own name.
+/// The same directory by the engine's name.
 pub(super) const WORKSPACE: &str = "/workspace";
-/// The directory for temporary files, which all contexts share.
+/// The directory for temporary files, shared by all contexts.
 pub(super) const TEMPORARY: &str = "/tmp";
 
-/// The places of a sandbox, as errors name them.
+/// The directories of a sandbox, for error messages.
 pub(super) const PLACES: &str = "/home/user, /root and /tmp";
 
-/// A path inside the sandbox's directories, as the engine names it: absolute, without `.` and `..`.
+/// A path inside the sandbox's directories in the engine's form: absolute, without `.` and `..`.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) struct Inside(String);
 
-/// Where a path leads.
+/// Where a path points.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) enum Place {
     Inside(Inside),
-    /// Somewhere that no sandbox has.
+    /// A path outside the sandbox's directories.
     Outside(String),
 }
 
@@ -37,17 +37,17 @@ impl Inside {
         absolute(&self.0)
     }
 
-    /// The last name of it, as clients know it.
+    /// The last component, as clients see it.
     pub(super) fn name(&self) -> String {
         name(&self.absolute()).to_owned()
     }
 
-    /// Whether it is one of the directories that every sandbox has.
+    /// Whether this is one of the top directories.
     pub(super) fn is_top(&self) -> bool {
         [WORKSPACE, TEMPORARY].contains(&self.as_str())
     }
 
-    /// The directory that it lies in, unless that is one of those.
+    /// The parent directory, or `None` if that is a top directory.
     pub(super) fn dir(&self) -> Option<Self> {
         let (dir, _) = self.0.rsplit_once('/')?;
         let dir = Self(dir.to_owned());
@@ -55,7 +55,7 @@ impl Inside {
     }
 }
 
-/// What clients call a path of the engine.
+/// Converts an engine path to the clients' form.
 pub(super) fn absolute(path: &str) -> String {
     match path.strip_prefix(WORKSPACE) {
         Some(rest) => format!("{HOME}{rest}"),
@@ -63,13 +63,13 @@ pub(super) fn absolute(path: &str) -> String {
     }
 }
 
-/// The last name of a path.
+/// The last component of a path.
 pub(super) fn name(path: &str) -> &str {
     path.rsplit('/').next().unwrap_or(path)
 }
 
-/// Where a path leads: an absolute one, or one from the home directory. `.` and `..` are taken by name, as no
-/// link is followed anyway.
+/// Resolves an absolute path, or a path relative to the home directory. `.` and `..` are resolved
+/// by name, because links are not followed.
 pub(super) fn place(path: &str) -> Result<Place, Fault> {
     if path.contains('\0') {
         return Err(Fault::invalid("a path cannot contain a NUL character"));
@@ -97,28 +97,28 @@ pub(super) fn place(path: &str) -> Result<Place, Fault> {
     Ok(inside.map_or(Place::Outside(path), |inside| Place::Inside(Inside(inside))))
 }
 
-/// The path of something to look at: outside there is nothing.
+/// Resolves a path to read. Paths outside the sandbox do not exist.
 pub(super) fn existing(path: &str) -> Result<Inside, Fault> {
     match place(path)? {
         Place::Inside(inside) => Ok(inside),
         Place::Outside(path) => {
-            let message = format!("path '{path}' does not exist: clients see {PLACES} alone");
+            let message = format!("path '{path}' does not exist: clients can read only {PLACES}");
             Err(Fault::not_found(message))
         }
     }
 }
 
-/// The path of something to be made: outside nothing can be.
+/// Resolves a path to write. Paths outside the sandbox are not writable.
 pub(super) fn writable(path: &str) -> Result<Inside, Fault> {
     match place(path)? {
         Place::Inside(inside) => Ok(inside),
         Place::Outside(path) => Err(Fault::invalid(format!(
-            "path '{path}' cannot be written: clients write to {PLACES} alone"
+            "path '{path}' cannot be written: clients can write only to {PLACES}"
         ))),
     }
 }
 
-/// What is said of a path that was to be there.
+/// The error for a path that should exist.
 pub(super) fn missing(error: belljar::Error, path: &Inside) -> Fault {
     let fault = Fault::from(error);
     if fault.status == StatusCode::NOT_FOUND {

@@ -1,4 +1,4 @@
-//! The commands that run in a sandbox on this server: each by its number, until it has ended.
+//! Commands that are running in a sandbox on this server, by process id.
 
 use std::collections::BTreeMap;
 use std::convert::Infallible;
@@ -16,14 +16,14 @@ use super::envelope;
 use super::fault::Fault;
 use super::record::lock;
 
-/// The most commands of a sandbox at once.
+/// Maximum number of concurrent commands in a sandbox.
 const MAX_PROCESSES: usize = 16;
-/// The most clients that follow one command.
+/// Maximum number of clients that follow one command.
 const MAX_FOLLOWERS: usize = 16;
-/// Messages that wait for a client. A command waits for clients that are behind.
+/// Maximum number of messages queued for a client. A command waits for slow clients.
 const MAX_MESSAGES: usize = 64;
 
-/// What a client asked for.
+/// The process that a client requested.
 #[derive(Clone, Debug, Default, Deserialize, Serialize)]
 pub(super) struct Config {
     #[serde(default)]
@@ -36,7 +36,7 @@ pub(super) struct Config {
     pub cwd: Option<String>,
 }
 
-/// By what a client names a command.
+/// Selects a command by its id or tag.
 #[derive(Clone, Debug, Default, Deserialize)]
 pub(super) struct Selector {
     #[serde(default)]
@@ -47,22 +47,22 @@ pub(super) struct Selector {
 
 pub(super) type Message = Result<Bytes, Infallible>;
 
-/// A command that has not ended.
+/// A running command.
 pub(super) struct Process {
     pid: u64,
     config: Config,
     tag: Option<String>,
     pub interrupt: Interrupt,
-    /// Cancelled when it is to end.
+    /// Cancelled to kill the command.
     pub killed: CancellationToken,
     followers: Mutex<Vec<mpsc::Sender<Message>>>,
 }
 
-/// The commands of a sandbox.
+/// The running commands of a sandbox.
 #[derive(Default)]
 pub(super) struct Processes(Mutex<BTreeMap<u64, Arc<Process>>>);
 
-/// Keeps a command in the list until this is dropped.
+/// Keeps a command in the list until dropped.
 pub(super) struct Listed {
     all: Arc<Processes>,
     pub process: Arc<Process>,
@@ -78,7 +78,7 @@ impl Processes {
         let mut all = lock(&self.0);
         if all.len() >= MAX_PROCESSES {
             let message = format!(
-                "at most {MAX_PROCESSES} commands run in a sandbox at once: wait for one or kill it"
+                "at most {MAX_PROCESSES} commands can run in a sandbox at once: wait for one or kill it"
             );
             return Err(Fault::new(StatusCode::TOO_MANY_REQUESTS, message));
         }
@@ -115,7 +115,7 @@ impl Processes {
         lock(&self.0).is_empty()
     }
 
-    /// All of them, as clients read it.
+    /// Lists all commands in E2B's format.
     pub(super) fn list(&self) -> Value {
         let shown = lock(&self.0).values().map(|process| process.shown()).collect();
         json!({"processes": Value::Array(shown)})
@@ -137,7 +137,7 @@ impl Process {
         shown
     }
 
-    /// Ends it.
+    /// Kills the command.
     pub(super) fn kill(&self) {
         self.killed.cancel();
         self.interrupt.interrupt();
@@ -147,28 +147,28 @@ impl Process {
         self.killed.is_cancelled()
     }
 
-    /// Its messages from now on, the first of which says which command it is.
+    /// Subscribes to the command's messages. The first is a start event.
     pub(super) fn follow(&self) -> Result<mpsc::Receiver<Message>, Fault> {
         let (sender, messages) = mpsc::channel(MAX_MESSAGES);
         let mut followers = lock(&self.followers);
         followers.retain(|follower| !follower.is_closed());
         if followers.len() >= MAX_FOLLOWERS {
-            let message = format!("at most {MAX_FOLLOWERS} clients follow one command");
+            let message = format!("at most {MAX_FOLLOWERS} clients can follow one command");
             return Err(Fault::new(StatusCode::TOO_MANY_REQUESTS, message));
         }
         let start = event(&json!({"start": {"pid": self.pid}}));
-        // There is room for the first one.
+        // The channel is empty, so the message fits.
         let _ = sender.try_send(Ok(start));
         followers.push(sender);
         Ok(messages)
     }
 
-    /// Tells its clients what happened, each when it has room.
+    /// Sends an event to all followers, waiting for each to have room.
     pub(super) async fn tell(&self, content: &Value) {
         self.send(event(content)).await;
     }
 
-    /// Tells its clients that this was all, and why if it failed.
+    /// Sends followers the end of the stream, with the error if it failed.
     pub(super) async fn finish(&self, fault: Option<&Fault>) {
         self.send(envelope::end(fault)).await;
         lock(&self.followers).clear();
@@ -177,7 +177,7 @@ impl Process {
     async fn send(&self, message: Bytes) {
         let followers = lock(&self.followers).clone();
         for follower in &followers {
-            // One that is gone is forgotten when the next one comes.
+            // Disconnected followers are removed when the next one subscribes.
             let _ = follower.send(Ok(message.clone())).await;
         }
     }

@@ -1,4 +1,4 @@
-//! A sandbox as data: its traits and lease, its contexts, and its document in a store.
+//! A sandbox as data: its configuration and lease, its contexts, and its record in a store.
 
 use std::collections::BTreeMap;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -7,6 +7,7 @@ use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
 
 use belljar::request::RunLimits;
 use belljar::{Interrupt, Request, RequestLimits, SessionOptions};
+use data_encoding::HEXLOWER;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 use sha2::{Digest, Sha256};
@@ -14,31 +15,31 @@ use sha2::{Digest, Sha256};
 use super::address::ID_LENGTH;
 use super::paths::{HOME, ROOT};
 use super::wire::{ContextInfo, State};
-use crate::hex::hex;
+
 use crate::service::Service;
 use crate::service::anywhere::Document;
 
-/// The most memory of a sandbox's contexts, each, above their image.
+/// Maximum memory of each context above its image, in bytes.
 const MAX_MEMORY: u64 = 1 << 30;
-/// The most bytes of files of a sandbox, and the most files.
+/// Maximum bytes of files in a sandbox, and maximum number of files.
 const MAX_DISK: u64 = 1 << 30;
 const MAX_FILES: u64 = 20_000;
 
-/// What a sandbox is like from its beginning on.
+/// The configuration that a sandbox was created with.
 #[derive(Clone, Debug, Serialize, Deserialize)]
-pub(super) struct Traits {
-    /// The template that was named.
+pub(super) struct SandboxConfig {
+    /// The template named in the request.
     pub template: String,
     pub image: String,
     pub metadata: BTreeMap<String, String>,
     pub env: BTreeMap<String, String>,
-    /// Whether it is paused when its time is over, and so with its variables; else it is removed.
+    /// Whether an expired sandbox is paused (and whether with its variables) instead of removed.
     pub pauses: Option<bool>,
 }
 
-impl Traits {
-    /// By what its environment is told from others.
-    pub(super) fn env_mark(&self) -> String {
+impl SandboxConfig {
+    /// A digest that identifies the environment.
+    pub(super) fn env_digest(&self) -> String {
         let mut hash = Sha256::new();
         for (name, value) in &self.env {
             for part in [name, value] {
@@ -46,11 +47,11 @@ impl Traits {
                 hash.update(part);
             }
         }
-        hex(&hash.finalize()[..16])
+        HEXLOWER.encode(&hash.finalize()[..16])
     }
 }
 
-/// Until when it lives.
+/// When the sandbox expires.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Lease {
     pub state: State,
@@ -59,7 +60,7 @@ pub(super) struct Lease {
 }
 
 impl Lease {
-    /// One that ends so long from now.
+    /// A lease that expires after `duration`.
     pub(super) fn of(duration: Duration) -> Self {
         let now = Instant::now();
         Self {
@@ -69,7 +70,7 @@ impl Lease {
         }
     }
 
-    /// One that ends then, by this machine's clock.
+    /// A lease that expires at `end_at` by this machine's clock.
     pub(super) fn until(state: State, end_at: SystemTime) -> Self {
         let now = Instant::now();
         let left = end_at.duration_since(SystemTime::now()).unwrap_or_default();
@@ -81,11 +82,11 @@ impl Lease {
     }
 }
 
-/// What a session of a sandbox is like.
-pub(super) fn options(service: &Service, traits: &Traits, cwd: &str) -> SessionOptions {
+/// The options of a sandbox's sessions.
+pub(super) fn options(service: &Service, config: &SandboxConfig, cwd: &str) -> SessionOptions {
     let ceilings = service.runtime().ceilings();
     SessionOptions::new()
-        .image(traits.image.clone())
+        .image(config.image.clone())
         .alias(HOME)
         .alias(ROOT)
         .cwd(cwd)
@@ -96,32 +97,32 @@ pub(super) fn options(service: &Service, traits: &Traits, cwd: &str) -> SessionO
                 .workspace(max_disk(&ceilings))
                 .files(MAX_FILES.min(ceilings.files)),
         )
-        // Nothing here goes back.
+        // E2B has no way to rewind a session.
         .history(1, 0)
 }
 
-/// Memory and files that a sandbox may have, in MiB.
+/// Memory and disk size of a sandbox, in MiB.
 pub(super) fn sizes(ceilings: &RunLimits) -> (u64, u64) {
     (MAX_MEMORY.min(ceilings.memory) >> 20, max_disk(ceilings) >> 20)
 }
 
-/// The most bytes that the files of a sandbox may have.
+/// Maximum bytes of files in a sandbox.
 pub(super) fn max_disk(ceilings: &RunLimits) -> u64 {
     MAX_DISK.min(ceilings.workspace)
 }
 
-/// A request in an environment of a sandbox's.
+/// Adds a sandbox's environment to a request.
 pub(super) fn with_env(request: Request, env: &BTreeMap<String, String>) -> Request {
     env.iter()
         .fold(request.env("E2B_SANDBOX", "true"), |request, (name, value)| request.env(name, value))
 }
 
-/// 20 letters and digits, of the system's random numbers.
+/// 20 random letters and digits.
 pub(super) fn new_id() -> String {
     const LETTERS: &[u8; 32] = b"abcdefghijklmnopqrstuvwxyz234567";
     let mut bytes = [0; ID_LENGTH];
-    // Ids that somebody could guess would be worse than none.
-    assert!(getrandom::fill(&mut bytes).is_ok(), "the system gives no random numbers");
+    // Guessable ids would expose sandboxes.
+    assert!(getrandom::fill(&mut bytes).is_ok(), "cannot get random numbers from the system");
     bytes.iter().map(|byte| char::from(LETTERS[usize::from(byte % 32)])).collect()
 }
 
@@ -135,20 +136,20 @@ pub(super) struct Context {
     pub cwd: String,
     session: Mutex<String>,
     executions: AtomicU64,
-    /// The environment that its interpreter was given, by its mark.
-    dressed: Mutex<Option<String>>,
-    /// The switch of the execution that is under way here.
+    /// Digest of the environment that the interpreter already has.
+    env_digest: Mutex<Option<String>>,
+    /// Interrupts the current execution on this server.
     running: Mutex<Option<Interrupt>>,
 }
 
-/// The context that ran last, so that its session has the sandbox's files.
+/// The context that ran last. Its session has the sandbox's files.
 pub(super) struct Latest(pub Arc<Context>);
 
-/// What is known of a context's interpreter, written with its state.
+/// State of a context's interpreter, saved with the session.
 #[derive(Clone, Debug, Default, Serialize, Deserialize)]
 pub(super) struct Note {
     executions: u64,
-    dressed: Option<String>,
+    env_digest: Option<String>,
 }
 
 impl Context {
@@ -158,7 +159,7 @@ impl Context {
             cwd: cwd.to_owned(),
             session: Mutex::new(session.to_owned()),
             executions: AtomicU64::new(note.executions),
-            dressed: Mutex::new(note.dressed),
+            env_digest: Mutex::new(note.env_digest),
             running: Mutex::default(),
         })
     }
@@ -176,7 +177,7 @@ impl Context {
         lock(&self.session).clone()
     }
 
-    /// Gives it another session, and returns the one before.
+    /// Replaces the session, and returns the id of the previous one.
     pub(super) fn set_session(&self, session: &str) -> String {
         std::mem::replace(&mut *lock(&self.session), session.to_owned())
     }
@@ -184,41 +185,41 @@ impl Context {
     pub(super) fn note(&self) -> Note {
         Note {
             executions: self.executions.load(Ordering::Relaxed),
-            dressed: lock(&self.dressed).clone(),
+            env_digest: lock(&self.env_digest).clone(),
         }
     }
 
-    /// Takes over what was noted with the state that its session is in.
+    /// Restores the state saved with the session.
     pub(super) fn set_note(&self, note: Note) {
         self.executions.store(note.executions, Ordering::Relaxed);
-        *lock(&self.dressed) = note.dressed;
+        *lock(&self.env_digest) = note.env_digest;
     }
 
-    /// The request as it has to be here, for an execution by whoever has the turn.
-    pub(super) fn dressed(&self, request: Request, traits: &Traits) -> Request {
-        if lock(&self.dressed).as_ref() == Some(&traits.env_mark()) {
+    /// Adds the environment to a request unless the interpreter already has it. Needs the turn.
+    pub(super) fn with_env(&self, request: Request, config: &SandboxConfig) -> Request {
+        if lock(&self.env_digest).as_ref() == Some(&config.env_digest()) {
             request
         } else {
-            with_env(request, &traits.env)
+            with_env(request, &config.env)
         }
     }
 
-    /// Counts an execution that has begun, and says which one it is.
+    /// Counts an execution that starts, and returns its number.
     pub(super) fn count(&self) -> u64 {
         self.executions.fetch_add(1, Ordering::Relaxed) + 1
     }
 
-    /// Notes that an execution has left what it set.
-    pub(super) fn keep(&self, traits: &Traits) {
-        *lock(&self.dressed) = Some(traits.env_mark());
+    /// Records that the interpreter now has the environment.
+    pub(super) fn set_env(&self, config: &SandboxConfig) {
+        *lock(&self.env_digest) = Some(config.env_digest());
     }
 
-    /// Says by which switch the execution that is under way can be interrupted.
+    /// Sets or clears the interrupt of the current execution.
     pub(super) fn set_running(&self, running: Option<Interrupt>) {
         *lock(&self.running) = running;
     }
 
-    /// Interrupts the execution that is under way here; whether there is one.
+    /// Interrupts the current execution on this server; returns false if there is no execution.
     pub(super) fn interrupt(&self) -> bool {
         let running = lock(&self.running);
         if let Some(running) = running.as_ref() {
@@ -238,35 +239,35 @@ impl Note {
     }
 }
 
-/// The kinds of documents that there are.
+/// Kinds of documents in the store.
 pub(super) const SANDBOXES: &str = "sandboxes";
 pub(super) const SNAPSHOTS: &str = "snapshots";
 
-/// What is written of a sandbox.
+/// The stored record of a sandbox.
 #[derive(Clone, Debug, Serialize, Deserialize)]
-pub(super) struct Form {
-    pub traits: Traits,
-    /// Milliseconds since 1970, as all times here.
+pub(super) struct SandboxRecord {
+    pub config: SandboxConfig,
+    /// Milliseconds since 1970, like all times in this record.
     pub started: u64,
     pub state: State,
     pub end: u64,
-    pub contexts: Vec<ContextForm>,
+    pub contexts: Vec<ContextRecord>,
     /// The context that has the files.
     pub latest: String,
-    /// Where it is a snapshot: of which sandbox, and how it is called.
+    /// For a snapshot: the sandbox it was taken from, and its name.
     pub snapshot: Option<(String, Option<String>)>,
 }
 
-/// What is written of a context.
+/// The stored record of a context.
 #[derive(Clone, Debug, Serialize, Deserialize)]
-pub(super) struct ContextForm {
+pub(super) struct ContextRecord {
     pub id: String,
     pub cwd: String,
     pub session: String,
 }
 
-impl Form {
-    /// Has it run, and its time end then.
+impl SandboxRecord {
+    /// Sets the sandbox running until `end`.
     pub(super) fn run_until(&mut self, end: u64) {
         self.state = State::Running;
         self.end = end;
@@ -286,7 +287,7 @@ impl Form {
 
     pub(super) fn add(&mut self, context: &Context) {
         if !self.contexts.iter().any(|known| known.id == context.id) {
-            self.contexts.push(ContextForm::of(context));
+            self.contexts.push(ContextRecord::of(context));
         }
     }
 
@@ -301,7 +302,7 @@ impl Form {
     }
 }
 
-impl ContextForm {
+impl ContextRecord {
     pub(super) fn of(context: &Context) -> Self {
         Self {
             id: context.id.clone(),
@@ -315,18 +316,18 @@ impl ContextForm {
     }
 }
 
-/// Brings what the store knows of it into line with what it is.
-pub(super) fn settle(document: &mut Document<Form>) {
-    let form = &document.content;
-    document.sessions = form.contexts.iter().map(|context| context.session.clone()).collect();
-    let ends = form.snapshot.is_none() && form.traits.pauses.is_none() && !form.is_paused();
-    // The end of time is none that has passed.
-    document.ends = ends.then_some(form.end.max(1));
+/// Updates the fields that the store reads from the record.
+pub(super) fn update_index(document: &mut Document<SandboxRecord>) {
+    let record = &document.content;
+    document.sessions = record.contexts.iter().map(|context| context.session.clone()).collect();
+    let ends = record.snapshot.is_none() && record.config.pauses.is_none() && !record.is_paused();
+    // Zero would mean that the sandbox has already expired.
+    document.ends = ends.then_some(record.end.max(1));
 }
 
-/// Until when it lives, as it is written.
-pub(super) fn lease(form: &Form) -> Lease {
-    Lease::until(form.state, UNIX_EPOCH + Duration::from_millis(form.end))
+/// The lease in a record.
+pub(super) fn lease(record: &SandboxRecord) -> Lease {
+    Lease::until(record.state, UNIX_EPOCH + Duration::from_millis(record.end))
 }
 
 /// Milliseconds since 1970.

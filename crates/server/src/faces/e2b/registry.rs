@@ -1,4 +1,4 @@
-//! All sandboxes and snapshots of all owners: created, found, listed, and ended in time.
+//! Registry of all owners' sandboxes and snapshots: create, find, list and expire them.
 
 use std::collections::{BTreeMap, HashMap};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
@@ -11,7 +11,7 @@ use tracing::Instrument;
 use super::access::{Signed, Tokens};
 use super::contexts::Waiting;
 use super::fault::{Fault, gone};
-use super::record::{Form, SANDBOXES, SNAPSHOTS, Traits};
+use super::record::{SANDBOXES, SNAPSHOTS, SandboxConfig, SandboxRecord};
 use super::sandbox::Sandbox;
 use super::wire::{NewSandbox, SnapshotInfo, State};
 use crate::http::app::App;
@@ -21,22 +21,22 @@ use crate::service::anywhere::Document;
 use crate::service::error::ServiceError;
 use crate::service::owner::Owner;
 
-/// How long a sandbox lives whose maker does not say.
+/// Default lifetime of a sandbox, in seconds.
 pub(super) const DEFAULT_TIMEOUT: u64 = 300;
-/// The longest time that may be asked for, in seconds.
+/// Maximum lifetime of a sandbox, in seconds.
 pub(super) const MAX_TIMEOUT: u64 = 24 * 60 * 60;
-/// How often it is looked which sandboxes' time is over.
+/// Interval between checks for expired sandboxes.
 const SWEEP: Duration = Duration::from_millis(500);
-/// Names of templates that clients ask for by habit.
+/// Template names that clients use by default.
 const USUAL_TEMPLATES: [&str; 5] =
     ["base", "code-interpreter-v1", "code-interpreter", "code-interpreter-beta", "default"];
 const USUAL_IMAGE: &str = "data";
-/// How long a listing of the ids in a store is good for.
+/// How long a list of the ids in a store stays valid.
 const LISTING: Duration = Duration::from_secs(1);
-/// How long a sandbox that is to be paused is waited for.
+/// How long to wait for an expired sandbox to become idle before pausing it.
 const PATIENCE: Duration = Duration::from_secs(2);
 
-/// All sandboxes of a server; of a store those that were asked for here.
+/// The sandboxes of this server. Of the sandboxes in a store, it has those requested here.
 pub(super) struct Sandboxes {
     pub service: Service,
     keys: Keys,
@@ -67,7 +67,7 @@ impl Sandboxes {
         }
     }
 
-    /// Makes a sandbox. If nobody waits for it any more, nothing of it is left.
+    /// Creates a sandbox. If the client disconnects first, the sandbox is removed.
     pub(super) async fn create(
         self: &Arc<Self>,
         owner: &Owner,
@@ -77,8 +77,8 @@ impl Sandboxes {
         self.claim(async move { all.make(&owner, asked).await }).await
     }
 
-    /// Makes a sandbox on a task: dropped half way, it would leave sessions that are no sandbox's. Whoever
-    /// waits for it has it.
+    /// Creates a sandbox on its own task, because a future dropped half way would leak sessions.
+    /// The caller claims the result.
     async fn claim(
         self: &Arc<Self>,
         making: impl Future<Output = Result<Arc<Sandbox>, Fault>> + Send + 'static,
@@ -104,9 +104,9 @@ impl Sandboxes {
         let lease = seconds(asked.timeout.unwrap_or(DEFAULT_TIMEOUT))?;
         let snapshot = self.snapshot_called(owner, &asked.template).await?;
         let snapshot = snapshot.map(|(_, snapshot)| snapshot);
-        let mut traits = match &snapshot {
-            Some(snapshot) => snapshot.kept.traits.clone(),
-            None => Traits {
+        let mut config = match &snapshot {
+            Some(snapshot) => snapshot.kept.config.clone(),
+            None => SandboxConfig {
                 image: image(&self.service, &asked.template)?,
                 template: String::new(),
                 metadata: BTreeMap::new(),
@@ -114,19 +114,19 @@ impl Sandboxes {
                 pauses: None,
             },
         };
-        traits.template = asked.template;
-        traits.metadata = asked.metadata.unwrap_or_default();
-        traits.env.extend(asked.env_vars.unwrap_or_default());
-        traits.pauses =
+        config.template = asked.template;
+        config.metadata = asked.metadata.unwrap_or_default();
+        config.env.extend(asked.env_vars.unwrap_or_default());
+        config.pauses =
             asked.auto_pause.unwrap_or(false).then(|| asked.auto_pause_memory.unwrap_or(true));
         let sandbox = match snapshot {
-            Some(snapshot) => snapshot.kept.fork(traits, lease, true).await?,
-            None => Sandbox::begin(&self.service, owner, traits, lease).await?,
+            Some(snapshot) => snapshot.kept.fork(config, lease, true).await?,
+            None => Sandbox::begin(&self.service, owner, config, lease).await?,
         };
         self.publish(sandbox).await
     }
 
-    /// Makes another sandbox like one that there is. If nobody waits for it any more, nothing of it is left.
+    /// Creates a copy of a sandbox. If the client disconnects first, the copy is removed.
     pub(super) async fn fork(
         self: &Arc<Self>,
         sandbox: &Arc<Sandbox>,
@@ -134,40 +134,40 @@ impl Sandboxes {
     ) -> Result<Arc<Sandbox>, Fault> {
         let (all, sandbox) = (Arc::clone(self), Arc::clone(sandbox));
         let fork = async move {
-            all.publish(sandbox.fork(sandbox.traits.clone(), lease, true).await?).await
+            all.publish(sandbox.fork(sandbox.config.clone(), lease, true).await?).await
         };
         self.claim(fork).await
     }
 
-    /// Somebody's sandbox, whether it runs or is paused.
+    /// An owner's sandbox, running or paused.
     pub(super) async fn find(
         self: &Arc<Self>,
         owner: &Owner,
         id: &str,
     ) -> Result<Arc<Sandbox>, Fault> {
-        let found = self.look(id).await?;
+        let found = self.lookup(id).await?;
         let found =
-            found.filter(|sandbox| sandbox.owner.name() == owner.name() && is_there(sandbox));
+            found.filter(|sandbox| sandbox.owner.name() == owner.name() && is_alive(sandbox));
         found.ok_or_else(|| Fault::no_sandbox(id))
     }
 
-    /// Somebody's sandboxes, those that started last first.
+    /// An owner's sandboxes, newest first.
     pub(super) async fn list(self: &Arc<Self>, owner: &Owner) -> Result<Vec<Arc<Sandbox>>, Fault> {
         if let Some(documents) = self.service.documents(SANDBOXES) {
             for (id, document) in documents.of(owner).await? {
-                self.learn(&id, Some(document)).await?;
+                self.sync(&id, Some(document)).await?;
             }
         }
         let is_theirs =
-            |sandbox: &&Arc<Sandbox>| sandbox.owner.name() == owner.name() && is_there(sandbox);
+            |sandbox: &&Arc<Sandbox>| sandbox.owner.name() == owner.name() && is_alive(sandbox);
         let mut theirs: Vec<_> =
             self.lock().sandboxes.values().filter(is_theirs).cloned().collect();
         theirs.sort_by(|one, other| (other.started, &other.id).cmp(&(one.started, &one.id)));
         Ok(theirs)
     }
 
-    /// A sandbox that can be used at once, by its id and token. Without the token nothing is told, not
-    /// even whether there is such a sandbox.
+    /// A running sandbox by its id and access token. An invalid token gives the same error whether
+    /// or not the sandbox exists.
     pub(super) async fn reach_with_token(
         self: &Arc<Self>,
         id: &str,
@@ -181,7 +181,7 @@ impl Sandboxes {
         }
     }
 
-    /// The same by the token for what the sandbox serves, or the one for all of it.
+    /// A running sandbox by its access token or its traffic token, refreshed from the store.
     pub(super) async fn reach_with_either(
         self: &Arc<Self>,
         id: &str,
@@ -191,18 +191,18 @@ impl Sandboxes {
         let is_it: bool =
             self.tokens().await?.of_traffic(id).as_bytes().ct_eq(traffic_token.as_bytes()).into();
         if is_it {
-            return self.reach_as_it_is(id).await;
+            return self.reach_refreshed(id).await;
         }
         self.reach_with_token(id, token).await?;
-        self.reach_as_it_is(id).await
+        self.reach_refreshed(id).await
     }
 
-    /// The token for what a sandbox serves: its contexts.
+    /// The token that gives access to the code interpreter alone.
     pub(super) async fn traffic_token(&self, id: &str) -> Result<String, Fault> {
         Ok(self.tokens().await?.of_traffic(id))
     }
 
-    /// The same by a signature that was made with the token.
+    /// A running sandbox by a signature made with its access token.
     pub(super) async fn reach_with_signature(
         self: &Arc<Self>,
         id: &str,
@@ -216,35 +216,35 @@ impl Sandboxes {
         }
     }
 
-    /// A sandbox that can be used at once, by its id, which nobody can guess. One of the store that is known
-    /// here may have ended since: whoever has its turn learns it.
+    /// A running sandbox by its id, which cannot be guessed. A sandbox known to this server may
+    /// have ended in the store; the caller learns it when it takes the turn.
     pub(super) async fn reach(self: &Arc<Self>, id: &str) -> Result<Arc<Sandbox>, Fault> {
         let known = self.lock().sandboxes.get(id).cloned();
         if let Some(known) = known.filter(|sandbox| sandbox.is_usable()) {
             return Ok(known);
         }
-        self.reach_as_it_is(id).await
+        self.reach_refreshed(id).await
     }
 
-    /// The same, for what is done without a turn.
-    pub(super) async fn reach_as_it_is(self: &Arc<Self>, id: &str) -> Result<Arc<Sandbox>, Fault> {
-        self.look(id).await?.filter(|sandbox| sandbox.is_usable()).ok_or_else(gone)
+    /// A running sandbox, refreshed from the store, for operations that take no turn.
+    pub(super) async fn reach_refreshed(self: &Arc<Self>, id: &str) -> Result<Arc<Sandbox>, Fault> {
+        self.lookup(id).await?.filter(|sandbox| sandbox.is_usable()).ok_or_else(gone)
     }
 
-    /// The id of the sandbox that a token is of.
+    /// The sandbox id in an access token.
     pub(super) async fn id_of(&self, token: &str) -> Result<String, Fault> {
         let id = self.tokens().await?.id_in(token);
         id.map(str::to_owned).ok_or_else(Fault::no_token)
     }
 
-    /// The sandbox whose token a signature was made with.
+    /// The sandbox whose access token made a signature.
     pub(super) async fn reach_by_signature(
         self: &Arc<Self>,
         signed: Signed<'_>,
         signature: &str,
     ) -> Result<Arc<Sandbox>, Fault> {
         let prepared = signed.prepared();
-        // Nobody waits for the sandboxes while it is hashed.
+        // Hash without holding the lock.
         let all: Vec<_> = self.lock().sandboxes.values().cloned().collect();
         let known = all.iter().find(|sandbox| prepared.is_made_by(&sandbox.token, signature));
         let known = known.map(|found| found.id.clone());
@@ -259,7 +259,7 @@ impl Sandboxes {
         found.ok_or_else(Fault::no_token)
     }
 
-    /// Among all sandboxes of the store.
+    /// Finds the id among all sandboxes of the store.
     async fn signer(&self, signed: Signed<'_>, signature: &str) -> Result<Option<String>, Fault> {
         let Some(documents) = self.service.documents(SANDBOXES) else {
             return Ok(None);
@@ -275,26 +275,26 @@ impl Sandboxes {
         Ok(ids.into_iter().find(|id| prepared.is_made_by(&tokens.of(id), signature)).cloned())
     }
 
-    /// Ends somebody's sandbox.
+    /// Kills an owner's sandbox.
     pub(super) async fn kill(self: &Arc<Self>, owner: &Owner, id: &str) -> Result<(), Fault> {
         let found = self.find(owner, id).await?;
         self.lock().sandboxes.remove(id);
         found.kill().await
     }
 
-    /// A sandbox as it is now.
-    async fn look(self: &Arc<Self>, id: &str) -> Result<Option<Arc<Sandbox>>, Fault> {
+    /// A sandbox in its current state.
+    async fn lookup(self: &Arc<Self>, id: &str) -> Result<Option<Arc<Sandbox>>, Fault> {
         match self.service.documents(SANDBOXES) {
-            Some(documents) => self.learn(id, documents.read(id).await?).await,
+            Some(documents) => self.sync(id, documents.read(id).await?).await,
             None => Ok(self.lock().sandboxes.get(id).cloned()),
         }
     }
 
-    /// Has a sandbox be here what the store says of it.
-    async fn learn(
+    /// Updates the local sandbox from its document in the store.
+    async fn sync(
         self: &Arc<Self>,
         id: &str,
-        document: Option<Document<Form>>,
+        document: Option<Document<SandboxRecord>>,
     ) -> Result<Option<Arc<Sandbox>>, Fault> {
         let known = self.lock().sandboxes.get(id).cloned();
         let Some(document) = document else {
@@ -305,28 +305,28 @@ impl Sandboxes {
             return Ok(None);
         };
         if let Some(known) = known {
-            known.take_over(Some(document.content))?;
+            known.apply(Some(document.content))?;
             return Ok(Some(known));
         }
-        // Nobody has a key of that name any more.
+        // The owner's key has been removed.
         let Some(owner) = self.keys.owner_named(&document.owner) else {
             return Ok(None);
         };
-        match Sandbox::of_form(&self.service, &owner, SANDBOXES, id, &document.content) {
+        match Sandbox::from_record(&self.service, &owner, SANDBOXES, id, &document.content) {
             Some(sandbox) => self.enter(sandbox).await.map(Some),
             None => Ok(None),
         }
     }
 
-    /// Enters a new sandbox, here and in the store.
+    /// Registers a new sandbox, here and in the store.
     async fn publish(self: &Arc<Self>, sandbox: Sandbox) -> Result<Arc<Sandbox>, Fault> {
         let published = sandbox.publish(None).await;
-        self.or_freed(&sandbox, published).await?;
+        self.free_on_error(&sandbox, published).await?;
         self.enter(sandbox).await
     }
 
-    /// What could not be entered is freed.
-    pub(super) async fn or_freed(
+    /// Removes the sandbox's sessions if it could not be registered.
+    pub(super) async fn free_on_error(
         &self,
         sandbox: &Sandbox,
         entered: Result<(), Fault>,
@@ -343,7 +343,7 @@ impl Sandboxes {
         sandbox.token = self.tokens().await?.of(&sandbox.id);
         let sandbox = Arc::new(sandbox);
         let mut all = self.lock();
-        // Of two that have looked for it one was first.
+        // A concurrent lookup may have added it first.
         let entered = all.sandboxes.entry(sandbox.id.clone()).or_insert(sandbox);
         let entered = Arc::clone(entered);
         if !std::mem::replace(&mut all.is_swept, true) {
@@ -362,45 +362,45 @@ impl Sandboxes {
         self.tokens.get_or_try_init(|| secret).await
     }
 
-    /// Ends, or pauses, the sandboxes whose time is over.
-    fn end_those_over(self: &Arc<Self>) {
-        let mut over = Vec::new();
+    /// Removes or pauses expired sandboxes.
+    fn expire(self: &Arc<Self>) {
+        let mut expired = Vec::new();
         self.lock().sandboxes.retain(|_, sandbox| {
-            let is_over = sandbox.is_over();
-            if is_over {
-                over.push(Arc::clone(sandbox));
+            let is_expired = sandbox.is_expired();
+            if is_expired {
+                expired.push(Arc::clone(sandbox));
             }
-            // What the store has need not be known here.
-            let is_elsewhere = sandbox.is_shared() && (is_over || sandbox.killed.is_cancelled());
-            !is_elsewhere && (!is_over || sandbox.traits.pauses.is_some())
+            // Sandboxes in the store need not be known here.
+            let is_elsewhere = sandbox.is_shared() && (is_expired || sandbox.killed.is_cancelled());
+            !is_elsewhere && (!is_expired || sandbox.config.pauses.is_some())
         });
-        for sandbox in over {
+        for sandbox in expired {
             if sandbox.is_shared() {
-                tokio::spawn(Arc::clone(self).end_if_over(sandbox.id.clone()));
+                tokio::spawn(Arc::clone(self).expire_stored(sandbox.id.clone()));
                 continue;
             }
-            match sandbox.traits.pauses {
+            match sandbox.config.pauses {
                 None => sandbox.kill_here(),
                 Some(memory) => {
-                    // One that runs code is looked at again.
+                    // A sandbox that is running code is checked again later.
                     tokio::spawn(async move { pause(&sandbox, memory, Duration::ZERO).await });
                 }
             }
         }
     }
 
-    /// Ends, or pauses, a sandbox of the store, unless it was given more time.
-    async fn end_if_over(self: Arc<Self>, id: String) {
-        let sandbox = match self.look(&id).await {
-            Ok(Some(sandbox)) if sandbox.is_over() => sandbox,
+    /// Removes or pauses a sandbox in the store, unless its lease was extended.
+    async fn expire_stored(self: Arc<Self>, id: String) {
+        let sandbox = match self.lookup(&id).await {
+            Ok(Some(sandbox)) if sandbox.is_expired() => sandbox,
             _ => return,
         };
-        if let Some(memory) = sandbox.traits.pauses {
+        if let Some(memory) = sandbox.config.pauses {
             return pause(&sandbox, memory, PATIENCE).await;
         }
         self.lock().sandboxes.remove(&id);
         if let Err(fault) = sandbox.kill().await {
-            tracing::warn!(sandbox = id, why = fault.message, "a sandbox is not removed");
+            tracing::warn!(sandbox = id, why = fault.message, "cannot remove an expired sandbox");
         }
     }
 
@@ -409,7 +409,7 @@ impl Sandboxes {
     }
 }
 
-/// A sandbox that nobody knows yet. Dropped, it is killed.
+/// A sandbox that no client knows yet. Dropping it kills the sandbox.
 struct Unclaimed {
     all: Arc<Sandboxes>,
     sandbox: Arc<Sandbox>,
@@ -441,7 +441,11 @@ impl Drop for Unclaimed {
         if let Ok(runtime) = tokio::runtime::Handle::try_current() {
             runtime.spawn(async move {
                 if let Err(fault) = sandbox.kill().await {
-                    tracing::warn!(sandbox = sandbox.id, why = fault.message, "it is not removed");
+                    tracing::warn!(
+                        sandbox = sandbox.id,
+                        why = fault.message,
+                        "cannot remove an unclaimed sandbox"
+                    );
                 }
             });
         }
@@ -451,7 +455,7 @@ impl Drop for Unclaimed {
 impl Drop for All {
     fn drop(&mut self) {
         let kept = self.snapshots.values().map(|snapshot| &snapshot.kept);
-        // Those of a store go on elsewhere.
+        // Sandboxes in a store stay alive on other servers.
         let here = self.sandboxes.values().chain(kept).filter(|sandbox| !sandbox.is_shared());
         for sandbox in here {
             sandbox.kill_here();
@@ -461,7 +465,11 @@ impl Drop for All {
 
 async fn pause(sandbox: &Sandbox, memory: bool, patience: Duration) {
     if let Err(fault) = sandbox.pause(memory, patience).await {
-        tracing::debug!(sandbox = sandbox.id, why = fault.message, "a sandbox is not paused");
+        tracing::debug!(
+            sandbox = sandbox.id,
+            why = fault.message,
+            "cannot pause an expired sandbox"
+        );
     }
 }
 
@@ -471,16 +479,16 @@ async fn sweep(sandboxes: Weak<Sandboxes>) {
         let Some(sandboxes) = sandboxes.upgrade() else {
             return;
         };
-        sandboxes.end_those_over();
+        sandboxes.expire();
     }
 }
 
-/// Whether a sandbox has not ended, in use or paused.
-pub(super) fn is_there(sandbox: &Sandbox) -> bool {
-    !sandbox.killed.is_cancelled() && (!sandbox.is_over() || sandbox.traits.pauses.is_some())
+/// Whether a sandbox is running or paused.
+pub(super) fn is_alive(sandbox: &Sandbox) -> bool {
+    !sandbox.killed.is_cancelled() && (!sandbox.is_expired() || sandbox.config.pauses.is_some())
 }
 
-/// A time that somebody asks for.
+/// Checks a requested lifetime.
 pub(super) fn seconds(asked: u64) -> Result<Duration, Fault> {
     if asked > MAX_TIMEOUT {
         return Err(Fault::invalid(format!(
@@ -491,7 +499,7 @@ pub(super) fn seconds(asked: u64) -> Result<Duration, Fault> {
     Ok(Duration::from_secs(asked))
 }
 
-/// The image that a template stands for.
+/// The image for a template.
 fn image(service: &Service, template: &str) -> Result<String, Fault> {
     let name = template.rsplit('/').next().unwrap_or(template);
     let name = name.split(':').next().unwrap_or(name);
@@ -505,12 +513,12 @@ fn image(service: &Service, template: &str) -> Result<String, Fault> {
     }
 }
 
-/// When something was, or will be, as text.
+/// A time in RFC 3339.
 pub(super) fn timestamp(time: SystemTime) -> String {
     chrono::DateTime::<chrono::Utc>::from(time).to_rfc3339_opts(chrono::SecondsFormat::Millis, true)
 }
 
-/// Whether a state is among those that a listing wants.
+/// Whether a listing's state filter matches.
 pub(super) fn is_wanted(states: Option<&str>, state: State) -> bool {
     let name = match state {
         State::Running => "running",
@@ -520,7 +528,7 @@ pub(super) fn is_wanted(states: Option<&str>, state: State) -> bool {
 }
 
 impl Sandboxes {
-    /// Keeps a sandbox as it is.
+    /// Takes a snapshot of a sandbox.
     pub(super) async fn keep_snapshot(
         &self,
         sandbox: &Sandbox,
@@ -530,11 +538,11 @@ impl Sandboxes {
         if let Some(name) = &name {
             check_name(name)?;
         }
-        let mut kept = sandbox.fork(sandbox.traits.clone(), Duration::ZERO, memory).await?;
+        let mut kept = sandbox.fork(sandbox.config.clone(), Duration::ZERO, memory).await?;
         kept.kind = SNAPSHOTS;
         if kept.is_shared() {
             let published = kept.publish(Some((sandbox.id.clone(), name.clone()))).await;
-            self.or_freed(&kept, published).await?;
+            self.free_on_error(&kept, published).await?;
         } else {
             kept.pause(true, Duration::from_mins(1)).await?;
         }
@@ -558,7 +566,7 @@ impl Sandboxes {
         Ok(info)
     }
 
-    /// Somebody's snapshots: of one sandbox, or all; of one name, or all.
+    /// An owner's snapshots, optionally of one sandbox or with one name.
     pub(super) async fn snapshots(
         &self,
         owner: &Owner,
@@ -573,7 +581,7 @@ impl Sandboxes {
         Ok(all.iter().map(|(id, snapshot)| snapshot.info(id)).collect())
     }
 
-    /// Forgets a snapshot; sandboxes that started from it go on.
+    /// Deletes a snapshot. Sandboxes started from it stay.
     pub(super) async fn drop_snapshot(&self, owner: &Owner, called: &str) -> Result<(), Fault> {
         let found = self.snapshot_called(owner, called).await?;
         let (id, snapshot) =
@@ -598,9 +606,10 @@ impl Sandboxes {
                 all.snapshots.iter().filter(|(_, one)| one.kept.owner.name() == owner.name());
             return Ok(theirs.map(|(id, snapshot)| (id.clone(), snapshot.clone())).collect());
         };
-        let all: Vec<(String, Document<Form>)> = documents.of(owner).await?;
-        let read = |(id, document): (String, Document<Form>)| {
-            let kept = Sandbox::of_form(&self.service, owner, SNAPSHOTS, &id, &document.content)?;
+        let all: Vec<(String, Document<SandboxRecord>)> = documents.of(owner).await?;
+        let read = |(id, document): (String, Document<SandboxRecord>)| {
+            let kept =
+                Sandbox::from_record(&self.service, owner, SNAPSHOTS, &id, &document.content)?;
             let (of, name) = document.content.snapshot?;
             let kept = Arc::new(kept);
             Some((id, Snapshot { kept, of, name }))
@@ -613,13 +622,13 @@ fn check_name(name: &str) -> Result<(), Fault> {
     let is_taken = |c: char| c.is_ascii_lowercase() || c.is_ascii_digit() || matches!(c, '-' | '_');
     if name.is_empty() || name.len() > 128 || !name.chars().all(is_taken) {
         return Err(Fault::invalid(
-            "a snapshot's name has 1 to 128 lower-case letters, digits, - and _",
+            "a snapshot's name must be 1 to 128 lower-case letters, digits, - and _",
         ));
     }
     Ok(())
 }
 
-/// A sandbox that is kept as it was, for others to start from.
+/// A saved sandbox that others can start from.
 #[derive(Clone)]
 pub(super) struct Snapshot {
     pub kept: Arc<Sandbox>,

@@ -1,4 +1,4 @@
-//! A sandbox: somebody's lease on a directory, and the contexts that share it.
+//! A sandbox: a leased directory, and the contexts that share it.
 
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex};
@@ -12,8 +12,8 @@ use super::fault::Fault;
 use super::paths::HOME;
 use super::processes::Processes;
 use super::record::{
-    Context, Form, Latest, Lease, Note, SANDBOXES, Traits, lock, max_disk, millis, new_id, options,
-    with_env,
+    Context, Latest, Lease, Note, SANDBOXES, SandboxConfig, SandboxRecord, lock, max_disk, millis,
+    new_id, options, with_env,
 };
 use super::watchers::Watchers;
 use super::wire::State;
@@ -22,20 +22,20 @@ use crate::service::anywhere::Use;
 use crate::service::held::{Held, NewSession};
 use crate::service::owner::Owner;
 
-/// The most that one execution writes to each of its streams.
+/// Maximum bytes that one execution writes to each of its streams.
 const MAX_OUTPUT: u64 = 16 << 20;
 
-/// A sandbox. It lives until it is killed or its time is over.
+/// A sandbox. It lives until it is killed or its lease expires.
 pub(super) struct Sandbox {
     pub id: String,
-    /// What it is in a store.
+    /// Its kind of document in the store.
     pub kind: &'static str,
     pub owner: Owner,
-    /// What opens its files and its interpreter.
+    /// The access token for its files and interpreter.
     pub token: String,
-    pub traits: Traits,
+    pub config: SandboxConfig,
     pub started: SystemTime,
-    /// Cancelled when it is killed.
+    /// Cancelled when the sandbox is killed.
     pub killed: CancellationToken,
     service: Service,
     lease: Mutex<Lease>,
@@ -44,36 +44,36 @@ pub(super) struct Sandbox {
     next: AtomicU64,
     pub processes: Arc<Processes>,
     pub watchers: Watchers,
-    /// Told when files may have changed.
+    /// Notified when files may have changed.
     pub changed: watch::Sender<()>,
 }
 
 impl Sandbox {
-    /// Whether it can be used at once.
+    /// Whether it is running and not expired.
     pub(super) fn is_usable(&self) -> bool {
-        !self.killed.is_cancelled() && !self.is_over() && self.lease().state == State::Running
+        !self.killed.is_cancelled() && !self.is_expired() && self.lease().state == State::Running
     }
 
-    /// A sandbox with one context.
+    /// Creates a sandbox with one context.
     pub(super) async fn begin(
         service: &Service,
         owner: &Owner,
-        traits: Traits,
+        config: SandboxConfig,
         lease: Duration,
     ) -> Result<Self, Fault> {
-        let held = Box::pin(service.start(owner, options(service, &traits, HOME).into())).await?;
-        if let Err(error) = held.session().validate(&with_env(Request::new("pass"), &traits.env)) {
+        let held = Box::pin(service.start(owner, options(service, &config, HOME).into())).await?;
+        if let Err(error) = held.session().validate(&with_env(Request::new("pass"), &config.env)) {
             let _ = service.end(owner, held.id()).await;
             return Err(error.into());
         }
         let context = Context::new(new_id(), HOME, held.id(), Note::default());
-        Ok(Self::of(service, owner, traits, Lease::of(lease), vec![Arc::clone(&context)], &context))
+        Ok(Self::of(service, owner, config, Lease::of(lease), vec![Arc::clone(&context)], &context))
     }
 
     pub(super) fn of(
         service: &Service,
         owner: &Owner,
-        traits: Traits,
+        config: SandboxConfig,
         lease: Lease,
         contexts: Vec<Arc<Context>>,
         latest: &Arc<Context>,
@@ -83,7 +83,7 @@ impl Sandbox {
             kind: SANDBOXES,
             owner: owner.clone(),
             token: String::new(),
-            traits,
+            config,
             started: SystemTime::now(),
             killed: CancellationToken::new(),
             service: service.clone(),
@@ -97,17 +97,17 @@ impl Sandbox {
         }
     }
 
-    /// Another sandbox like this one, with copies of its contexts; without `memory` only of its files.
+    /// Copies the sandbox and its contexts. Without `memory`, only files are copied.
     pub(super) async fn fork(
         &self,
-        traits: Traits,
+        config: SandboxConfig,
         lease: Duration,
         memory: bool,
     ) -> Result<Self, Fault> {
         let turn = self.turn(Use::Look).await?;
         let mut forks: Vec<Arc<Context>> = Vec::new();
         for context in self.all() {
-            match self.fork_context(&turn, &context, &traits, memory).await {
+            match self.fork_context(&turn, &context, &config, memory).await {
                 Ok(fork) => forks.push(fork),
                 Err(fault) => {
                     for fork in &forks {
@@ -119,18 +119,19 @@ impl Sandbox {
         }
         let latest = forks.iter().find(|fork| fork.id == turn.context().id).cloned();
         let latest = latest.ok_or_else(|| Fault::no_sandbox(&self.id))?;
-        Ok(Self::of(&self.service, &self.owner, traits, Lease::of(lease), forks, &latest))
+        Ok(Self::of(&self.service, &self.owner, config, Lease::of(lease), forks, &latest))
     }
 
-    /// Waits until nobody here has the turn.
+    /// Waits for this server's lock on the turn.
     pub(super) async fn latest(&self) -> OwnedMutexGuard<Latest> {
         Arc::clone(&self.latest).lock_owned().await
     }
 
-    /// Puts it on the disk as soon as it runs nothing, for at most `patience`; without `memory` without its
-    /// variables. False when it is paused already.
+    /// Writes the sandbox to disk as soon as it is idle, waiting at most `patience`. Without
+    /// `memory`, variables are dropped. Returns false if it is already paused.
     pub(super) async fn pause(&self, memory: bool, patience: Duration) -> Result<bool, Fault> {
-        let busy = || Fault::invalid("the sandbox runs code, and is paused when that has ended");
+        let busy =
+            || Fault::invalid("the sandbox is running code; pause it when the run has ended");
         if self.lease().state == State::Paused {
             return Ok(false);
         }
@@ -147,7 +148,7 @@ impl Sandbox {
             return Ok(false);
         }
         if self.is_shared() {
-            self.change(Form::pause).await?;
+            self.change(SandboxRecord::pause).await?;
         } else {
             lock(&self.lease).state = State::Paused;
         }
@@ -155,7 +156,7 @@ impl Sandbox {
             self.forget(&mut turn).await?;
         }
         if self.is_shared() {
-            // Others are in the store, and here for a while.
+            // The other contexts are in the store; this server only caches them.
             turn.at()?.session().suspend().await;
         } else {
             for context in self.all() {
@@ -168,8 +169,8 @@ impl Sandbox {
         Ok(true)
     }
 
-    /// Has it run again, for so long; without `memory` without its variables. One that runs already runs no
-    /// shorter than before.
+    /// Resumes the sandbox for `duration`. Without `memory`, variables are dropped. The lease of a
+    /// running sandbox is extended, but never shortened.
     pub(super) async fn resume(&self, duration: Duration, memory: bool) -> Result<(), Fault> {
         if self.lease().state == State::Paused && !memory {
             let mut turn = self.turn(Use::Change).await?;
@@ -179,9 +180,9 @@ impl Sandbox {
         let new = Lease::of(duration);
         if self.is_shared() {
             let end = millis(new.end_at);
-            let change = |form: &mut Form| {
-                if form.is_paused() || end > form.end() {
-                    form.run_until(end);
+            let change = |record: &mut SandboxRecord| {
+                if record.is_paused() || end > record.end() {
+                    record.run_until(end);
                 }
             };
             return self.change(change).await.map(drop);
@@ -193,14 +194,14 @@ impl Sandbox {
         Ok(())
     }
 
-    /// Has its time end so long from now.
+    /// Sets the remaining lifetime.
     pub(super) async fn set_timeout(&self, duration: Duration) -> Result<(), Fault> {
         let new = Lease::of(duration);
         if self.is_shared() {
             let end = millis(new.end_at);
-            let change = |form: &mut Form| {
-                if !form.is_paused() {
-                    form.run_until(end);
+            let change = |record: &mut SandboxRecord| {
+                if !record.is_paused() {
+                    record.run_until(end);
                 }
             };
             return self.change(change).await.map(drop);
@@ -220,13 +221,13 @@ impl Sandbox {
         *lock(&self.lease) = lease;
     }
 
-    /// Whether its time is over.
-    pub(super) fn is_over(&self) -> bool {
+    /// Whether the lease has expired.
+    pub(super) fn is_expired(&self) -> bool {
         let lease = self.lease();
         lease.state == State::Running && lease.end <= Instant::now()
     }
 
-    /// Ends it: streams end abruptly, what runs is interrupted, and all of it is freed.
+    /// Kills the sandbox: aborts streams, interrupts runs and frees everything.
     pub(super) async fn kill(&self) -> Result<(), Fault> {
         if let Some(documents) = self.service.documents(self.kind) {
             documents.remove(&self.id).await?;
@@ -237,16 +238,16 @@ impl Sandbox {
         Ok(())
     }
 
-    /// The same where it is on this server alone.
+    /// Kills a sandbox that exists only on this server.
     pub(super) fn kill_here(&self) {
         self.end_here();
         for context in std::mem::take(&mut *lock(&self.contexts)) {
-            // It may be gone already.
+            // It may already be gone.
             let _ = self.service.remove(&self.owner, &context.session());
         }
     }
 
-    /// Ends what goes on in it on this server.
+    /// Ends all activity in the sandbox on this server.
     pub(super) fn end_here(&self) {
         self.killed.cancel();
         for context in self.all() {
@@ -254,7 +255,7 @@ impl Sandbox {
         }
     }
 
-    /// A request for code of the sandbox, with the limits of one execution.
+    /// A request for code, with the limits of one execution.
     pub(super) fn request(&self, code: String) -> Request {
         let ceilings = self.service.runtime().ceilings();
         let mut limits = RequestLimits::default()
@@ -264,21 +265,22 @@ impl Sandbox {
         Request::new(code).limits(limits)
     }
 
-    /// A session like those of the sandbox, which belongs to no context and is on this server alone.
+    /// A session with the sandbox's options that belongs to no context and exists only on this
+    /// server.
     pub(super) async fn fresh(&self, cwd: &str) -> Result<Held, Fault> {
-        let options = options(&self.service, &self.traits, cwd);
+        let options = options(&self.service, &self.config, cwd);
         let new = NewSession::from(options).here();
         Ok(Box::pin(self.service.start(&self.owner, new)).await?)
     }
 
     /// A session for a context.
     pub(super) async fn start(&self, cwd: &str) -> Result<Held, Fault> {
-        let options = options(&self.service, &self.traits, cwd);
+        let options = options(&self.service, &self.config, cwd);
         Ok(Box::pin(self.service.start(&self.owner, options.into())).await?)
     }
 
     pub(super) async fn remove_session(&self, id: &str) {
-        // It may be gone already; what the store does not remove now ends unused.
+        // It may already be gone. If the store cannot remove it now, it expires there.
         let _ = self.service.end(&self.owner, id).await;
     }
 
@@ -286,17 +288,17 @@ impl Sandbox {
         &self.service
     }
 
-    /// A request in the sandbox's environment.
+    /// Adds the sandbox's environment to a request.
     pub(super) fn with_env(&self, request: Request) -> Request {
-        with_env(request, &self.traits.env)
+        with_env(request, &self.config.env)
     }
 
-    /// The most bytes that its files may have.
+    /// Maximum bytes of its files.
     pub(super) fn max_disk(&self) -> u64 {
         max_disk(&self.service.runtime().ceilings())
     }
 
-    /// A number that nothing else here has.
+    /// A number unique within this sandbox.
     pub(super) fn next(&self) -> u64 {
         self.next.fetch_add(1, Ordering::Relaxed)
     }

@@ -1,4 +1,4 @@
-//! What a request carries: the key of an owner, the sandbox that it is for, and a body of JSON.
+//! Extractors: the API key's owner, the sandbox that a request is for, and JSON bodies.
 
 use std::sync::Arc;
 
@@ -18,19 +18,19 @@ use crate::http::unread::BodyError;
 use crate::http::{asker, json};
 use crate::service::owner::Owner;
 
-/// The most bytes of a body of JSON.
+/// Maximum size of a JSON body, in bytes.
 pub(super) const MAX_JSON: usize = 8 << 20;
 
-/// Whoever asks the control plane.
+/// The owner of the API key, for the control plane.
 pub(super) struct Caller(pub Owner);
 
-/// That the sandbox which a request names can be used, whoever asks.
+/// Checks that the request's sandbox is running, without authorisation.
 pub(super) struct Reached;
 
-/// The sandbox that a request is for, which shows a token of it: that for what it serves will do.
+/// The request's sandbox, authorised by its access token or its traffic token.
 pub(super) struct Served(pub Arc<Sandbox>);
 
-/// The sandbox that a request is for, which shows that it may use it.
+/// The request's sandbox, authorised by its access token.
 pub(super) struct Open(pub Arc<Sandbox>);
 
 impl FromRequestParts<App> for Caller {
@@ -47,12 +47,12 @@ impl FromRequestParts<App> for Reached {
     async fn from_request_parts(parts: &mut Parts, app: &App) -> Result<Self, Fault> {
         let sandboxes = sandboxes(parts, app).await?;
         let found = if let Some(address) = Address::of(&parts.headers, &parts.uri) {
-            sandboxes.reach_as_it_is(&address.sandbox).await?
+            sandboxes.reach_refreshed(&address.sandbox).await?
         } else {
             let id = sandboxes.id_of(token(&parts.headers).unwrap_or("")).await?;
-            sandboxes.reach_as_it_is(&id).await.map_err(unknown)?
+            sandboxes.reach_refreshed(&id).await.map_err(unknown)?
         };
-        // The answer says nothing of the owner's limits: whoever asks has shown nothing.
+        // The response reveals no limits of the owner: the client is not authenticated.
         admitted(app, found)?;
         Ok(Self)
     }
@@ -88,7 +88,7 @@ impl FromRequestParts<App> for Open {
     }
 }
 
-/// A sandbox whose owner has a key still.
+/// Checks that the sandbox's owner still has a key.
 pub(super) fn admitted(app: &App, sandbox: Arc<Sandbox>) -> Result<Arc<Sandbox>, Fault> {
     if app.keys().admits(sandbox.owner.name()) {
         Ok(sandbox)
@@ -97,7 +97,7 @@ pub(super) fn admitted(app: &App, sandbox: Arc<Sandbox>) -> Result<Arc<Sandbox>,
     }
 }
 
-/// A sandbox that can be used at once, by its token.
+/// A running sandbox, by its access token.
 pub(super) async fn reach_by_token(
     sandboxes: &Arc<Sandboxes>,
     token: &str,
@@ -106,7 +106,7 @@ pub(super) async fn reach_by_token(
     sandboxes.reach(&id).await.map_err(unknown)
 }
 
-/// Where nothing but the token names a sandbox, one that is gone is none that it opens.
+/// If only the token names a sandbox, a sandbox that is gone means an invalid token.
 fn unknown(fault: Fault) -> Fault {
     if fault.status == StatusCode::BAD_GATEWAY {
         return Fault::no_token();
@@ -114,7 +114,7 @@ fn unknown(fault: Fault) -> Fault {
     fault
 }
 
-/// The sandboxes of the server.
+/// The registry of this server.
 pub(super) async fn sandboxes(parts: &mut Parts, app: &App) -> Result<Arc<Sandboxes>, Fault> {
     let found = Extension::<Arc<Sandboxes>>::from_request_parts(parts, app).await;
     found
@@ -122,7 +122,7 @@ pub(super) async fn sandboxes(parts: &mut Parts, app: &App) -> Result<Arc<Sandbo
         .map_err(|error| Fault::new(error.status(), error.body_text()))
 }
 
-/// The token that a request shows.
+/// The access token in a request's headers.
 pub(super) fn token(headers: &HeaderMap) -> Option<&str> {
     header(headers, "x-access-token")
 }
@@ -131,7 +131,7 @@ fn header<'a>(headers: &'a HeaderMap, name: &str) -> Option<&'a str> {
     headers.get(name)?.to_str().ok()
 }
 
-/// A body of so many bytes at most.
+/// Reads a body of at most `max` bytes.
 pub(super) async fn body(owner: &Owner, request: Request, max: usize) -> Result<Bytes, Fault> {
     let body = sealed::open(request, owner, Reading::Whole).into_body();
     axum::body::to_bytes(body, max).await.map_err(|error| match BodyError::of(&error) {
@@ -140,7 +140,7 @@ pub(super) async fn body(owner: &Owner, request: Request, max: usize) -> Result<
     })
 }
 
-/// A body of JSON; nothing at all is an empty object. Clients do not always say what it is.
+/// Reads a JSON body, whatever its content type. An empty body is an empty object.
 pub(super) async fn json_body<T: DeserializeOwned>(
     owner: &Owner,
     request: Request,
@@ -148,6 +148,5 @@ pub(super) async fn json_body<T: DeserializeOwned>(
     let body = body(owner, request, MAX_JSON).await?;
     let text: &[u8] = if body.is_empty() { b"{}" } else { &body };
     json::check(text).map_err(|why| Fault::new(StatusCode::PAYLOAD_TOO_LARGE, why))?;
-    serde_json::from_slice(text)
-        .map_err(|error| Fault::invalid(format!("the body is not as it has to be: {error}")))
+    serde_json::from_slice(text).map_err(|error| Fault::invalid(format!("invalid body: {error}")))
 }

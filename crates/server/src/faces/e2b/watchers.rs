@@ -1,5 +1,5 @@
-//! Directories that clients watch. Files change by runs and by calls of clients, so events are
-//! found by comparing the entries before and after.
+//! Watched directories. Both runs and client calls change files, so events are found by comparing
+//! listings.
 
 use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex};
@@ -13,13 +13,13 @@ use super::fault::Fault;
 use super::paths::{self, Inside, missing};
 use super::record::{lock, new_id};
 
-/// The most directories of a sandbox that are watched at once.
+/// Maximum number of watched directories in a sandbox.
 const MAX_WATCHERS: usize = 8;
-/// The most entries of a directory that is watched, and the most bytes of their paths.
+/// Maximum number of entries in a watched directory, and maximum bytes of their paths.
 const MAX_ENTRIES: usize = 4096;
 const MAX_BYTES: usize = 256 << 10;
 
-/// What a client wants to be watched.
+/// A client's request to watch a directory.
 #[derive(Clone, Debug, Default, Deserialize)]
 pub(super) struct Watch {
     #[serde(default)]
@@ -28,15 +28,15 @@ pub(super) struct Watch {
     recursive: bool,
 }
 
-/// The directories of a sandbox that are watched, by the ids that clients ask with.
+/// The watched directories of a sandbox, by the ids with which clients poll them.
 #[derive(Default)]
 pub(super) struct Watchers {
     polled: Mutex<BTreeMap<String, Arc<tokio::sync::Mutex<Watcher>>>>,
-    /// One for each that is watched, polled or not.
+    /// Counts watched directories, polled or streamed: each holds a clone.
     places: Arc<()>,
 }
 
-/// One of them, and what it had when somebody looked last.
+/// A watched directory and its entries at the last look.
 pub(super) struct Watcher {
     path: Inside,
     asked: Watch,
@@ -45,18 +45,18 @@ pub(super) struct Watcher {
 }
 
 impl Watchers {
-    /// Room for one more.
+    /// Reserves room for a watcher.
     pub(super) fn place(&self) -> Result<Arc<()>, Fault> {
         let place = Arc::clone(&self.places);
-        // The list has one, and so has this.
+        // The list and this function hold clones, too.
         if Arc::strong_count(&place) > MAX_WATCHERS + 1 {
-            let message = format!("at most {MAX_WATCHERS} directories of a sandbox are watched");
+            let message = format!("at most {MAX_WATCHERS} directories of a sandbox can be watched");
             return Err(Fault::new(StatusCode::TOO_MANY_REQUESTS, message));
         }
         Ok(place)
     }
 
-    /// Watches a directory for a client that asks what happened; its id.
+    /// Watches a directory for a client that polls. Returns the watcher's id.
     pub(super) async fn add(&self, files: &SessionFiles, asked: Watch) -> Result<Value, Fault> {
         let watcher = Watcher::of(files, asked, self.place()?).await?;
         let id = new_id();
@@ -64,7 +64,7 @@ impl Watchers {
         Ok(json!({ "watcherId": id }))
     }
 
-    /// What happened since the last time.
+    /// Events since the previous poll.
     pub(super) async fn events(&self, files: &SessionFiles, id: &str) -> Result<Value, Fault> {
         let watcher = lock(&self.polled).get(id).cloned().ok_or_else(|| unknown(id))?;
         let events = watcher.lock().await.look(files).await?;
@@ -115,7 +115,7 @@ impl Watcher {
         Ok(found)
     }
 
-    /// What happened since the last look.
+    /// Events since the previous look.
     pub(super) async fn look(&mut self, files: &SessionFiles) -> Result<Vec<Value>, Fault> {
         let now = self.list(files).await?;
         let events = events(&self.seen, &now).into_iter().map(|(path, kind)| {
@@ -133,7 +133,7 @@ fn unknown(id: &str) -> Fault {
     Fault::not_found(format!("watcher with id {id} not found"))
 }
 
-/// What happened between two looks, as inotify names it: paths, and what each is about.
+/// The difference between two listings as inotify would name it: paths and event types.
 fn events<'a>(before: &'a Listing, now: &'a Listing) -> Vec<(&'a str, &'static str)> {
     let is_same_file = |a: &PathEntry, b: &PathEntry| {
         (a.kind, a.size, a.modified) == (b.kind, b.size, b.modified) && a.kind == PathKind::File
@@ -163,10 +163,10 @@ fn events<'a>(before: &'a Listing, now: &'a Listing) -> Vec<(&'a str, &'static s
     events
 }
 
-/// Files, directories and links, by path.
+/// Files, directories and links by path.
 pub(super) type Listing = BTreeMap<String, PathEntry>;
 
-/// What lies in a directory.
+/// Lists a directory.
 pub(super) async fn listing(
     files: &SessionFiles,
     dir: &str,

@@ -1,11 +1,11 @@
-//! What the control plane takes and gives, as JSON.
+//! JSON requests and responses of the control plane.
 
 use std::collections::BTreeMap;
 
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
-/// A sandbox to be made. What has no meaning here, such as the network, is passed over.
+/// A request to create a sandbox. Fields without meaning here, such as the network, are ignored.
 #[derive(Clone, Debug, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub(super) struct NewSandbox {
@@ -22,7 +22,7 @@ pub(super) struct NewSandbox {
     pub env_vars: Option<BTreeMap<String, String>>,
 }
 
-/// A sandbox, as whoever made or found it needs it.
+/// A sandbox, as returned to the client that created or found it.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 #[serde(rename_all = "camelCase")]
 pub(super) struct Created {
@@ -39,7 +39,7 @@ pub(super) struct Created {
     pub alias: String,
 }
 
-/// What is known of a sandbox.
+/// Details of a sandbox.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 #[serde(rename_all = "camelCase")]
 pub(super) struct Detail {
@@ -62,14 +62,14 @@ pub(super) struct Detail {
     pub state: State,
     pub metadata: BTreeMap<String, String>,
     pub domain: Option<String>,
-    /// Not where many are listed.
+    /// Missing in listings.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub envd_access_token: Option<String>,
     pub allow_internet_access: bool,
     pub lifecycle: Lifecycle,
 }
 
-/// Whether a sandbox can be used at once.
+/// Whether the sandbox is running or paused.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub(super) enum State {
@@ -77,7 +77,7 @@ pub(super) enum State {
     Paused,
 }
 
-/// What becomes of a sandbox whose time is over.
+/// What happens to an expired sandbox.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 #[serde(rename_all = "camelCase")]
 pub(super) struct Lifecycle {
@@ -89,7 +89,7 @@ pub(super) struct Lifecycle {
 pub(super) struct Connect {
     #[serde(default)]
     pub timeout: Option<u64>,
-    /// Whether variables are to be there again; files always are.
+    /// Whether variables are restored, too; files always are.
     #[serde(default)]
     pub memory: Option<bool>,
 }
@@ -119,7 +119,7 @@ pub(super) struct Fork {
     pub timeout: Option<u64>,
 }
 
-/// One of the forks that were asked for.
+/// The result of one fork.
 #[derive(Debug, Serialize)]
 #[serde(rename_all = "lowercase")]
 pub(super) enum Forked {
@@ -142,7 +142,7 @@ pub(super) struct SnapshotInfo {
     pub names: Vec<String>,
 }
 
-/// Which of the sandboxes, or snapshots, are wanted.
+/// Filters of a listing of sandboxes or snapshots.
 #[derive(Debug, Default, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub(super) struct Listing {
@@ -158,7 +158,7 @@ pub(super) struct Listing {
     pub next_token: Option<String>,
 }
 
-/// Code to be run.
+/// Code to execute.
 #[derive(Debug, Deserialize)]
 pub(super) struct Execute {
     pub code: String,
@@ -194,7 +194,7 @@ pub(super) struct Written {
     pub path: String,
 }
 
-/// A change of what the code may reach.
+/// A change of network access.
 #[derive(Debug, Default, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub(super) struct Network {

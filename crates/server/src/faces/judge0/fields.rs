@@ -1,4 +1,4 @@
-//! The fields of a submission: which of them an answer tells.
+//! Fields of a submission, and which of them a response contains.
 
 use std::collections::BTreeSet;
 
@@ -6,11 +6,11 @@ use serde_json::{Map, Value};
 
 use crate::faces::process;
 
-/// What an answer tells unless its client names fields.
+/// Fields of a response by default.
 const DEFAULT: [&str; 8] =
     ["token", "time", "memory", "stdout", "stderr", "compile_output", "message", "status"];
 
-/// The fields that Judge0 has, those of [`DEFAULT`] aside. A submission without one has `null` there.
+/// Further fields of Judge0. They are `null` where a submission has no value.
 const OTHERS: [&str; 27] = [
     "source_code",
     "language_id",
@@ -41,7 +41,7 @@ const OTHERS: [&str; 27] = [
     "enable_network",
 ];
 
-/// Fields that later versions of Judge0 have besides. `*` leaves them out: its client fails on them.
+/// Fields of later Judge0 versions. `*` omits them, because Judge0's own client fails on them.
 const LATER: [&str; 7] = [
     "queued_at",
     "started_at",
@@ -52,20 +52,20 @@ const LATER: [&str; 7] = [
     "post_execution_filesystem",
 ];
 
-/// Fields that are base64 where a client wants that: the first three as it sends them.
+/// Fields that are base64 if the client requests it. The first three are base64 in requests, too.
 pub(super) const ENCODED: [&str; 6] =
     ["source_code", "stdin", "expected_output", "stdout", "stderr", "compile_output"];
 
-/// The fields that an answer tells.
+/// The fields of a response.
 #[derive(Debug, PartialEq, Eq)]
 pub(super) struct Fields(BTreeSet<&'static str>);
 
 impl Fields {
-    /// The fields of a list separated by commas: `*` means all, an empty list the usual ones. The error
-    /// has the names that are unknown.
+    /// Parses a comma-separated list of fields: `*` means all, an empty list the defaults. The
+    /// error lists the unknown names.
     pub(super) fn named(list: &str) -> Result<Self, Vec<&str>> {
         let names = list.split(',').map(str::trim).filter(|name| !name.is_empty());
-        // Each once, however often it is named: an answer tells it once.
+        // Sets, so that repeated names appear once in the response.
         let (mut known, mut unknown) = (BTreeSet::new(), Vec::new());
         let all = || DEFAULT.into_iter().chain(OTHERS);
         for name in names {
@@ -84,7 +84,7 @@ impl Fields {
         Ok(Self(known))
     }
 
-    /// These fields of a result.
+    /// Selects these fields of a result.
     pub(super) fn of(&self, result: &Map<String, Value>, is_encoded: bool) -> Value {
         let shown = self.0.iter().map(|name| {
             let value = match result.get(*name) {

@@ -1,4 +1,4 @@
-//! Where a kernel's messages go: to the WebSockets that are open, or aside until one comes back.
+//! Routes a kernel's messages to the open WebSockets, or buffers them until a client reconnects.
 
 use std::collections::{HashMap, VecDeque};
 use std::pin::Pin;
@@ -8,14 +8,14 @@ use std::time::Duration;
 use belljar_kernel::{Channel, Outgoing, Outlet, Peer};
 use tokio::sync::mpsc;
 
-/// Messages that wait to be sent on one connection.
+/// Maximum number of queued messages of one connection.
 const MAX_WAITING: usize = 1_024;
-/// How long a kernel waits for a connection on which nothing is read; then that is closed.
+/// How long a kernel waits for a connection that reads nothing, before that is closed.
 const PATIENCE: Duration = Duration::from_secs(5);
-/// The most messages that are set aside while nobody is connected.
-const MAX_ASIDE: usize = 1_000;
-/// The most bytes of them.
-const MAX_ASIDE_BYTES: usize = 16 << 20;
+/// Maximum number of messages buffered while no client is connected.
+const MAX_BUFFERED: usize = 1_000;
+/// Maximum size of buffered messages, in bytes.
+const MAX_BUFFERED_BYTES: usize = 16 << 20;
 
 /// The connections to one kernel.
 #[derive(Clone, Default)]
@@ -25,18 +25,18 @@ pub(super) struct Hub(Arc<Mutex<Connections>>);
 struct Connections {
     open: HashMap<Peer, (u64, mpsc::Sender<Arc<Outgoing>>)>,
     next: u64,
-    /// For the client that was the last to go.
-    aside: Option<Aside>,
+    /// Buffered messages for the last client to disconnect.
+    buffered: Option<Buffered>,
     is_over: bool,
 }
 
-struct Aside {
+struct Buffered {
     peer: Peer,
     messages: VecDeque<Arc<Outgoing>>,
     bytes: usize,
 }
 
-/// A connection, which is forgotten when this is dropped.
+/// A connection. Dropping it removes it from the hub.
 pub(super) struct Connection {
     hub: Hub,
     peer: Peer,
@@ -48,14 +48,14 @@ impl Hub {
         self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Opens a connection: what is to be sent on it, beginning with what was set aside for the same
-    /// client. Another connection of that client ends.
+    /// Opens a connection and returns its messages, starting with those buffered for the same
+    /// client. Replaces another connection of that client.
     pub(super) fn join(&self, peer: Peer) -> (Connection, mpsc::Receiver<Arc<Outgoing>>) {
         let (to, messages) = mpsc::channel(MAX_WAITING);
         let mut connections = self.lock();
-        let aside = connections.aside.take().filter(|aside| aside.peer == peer);
-        for message in aside.into_iter().flat_map(|aside| aside.messages) {
-            // There is room for all of them.
+        let buffered = connections.buffered.take().filter(|buffered| buffered.peer == peer);
+        for message in buffered.into_iter().flat_map(|buffered| buffered.messages) {
+            // The channel has room for all of them.
             let _ = to.try_send(message);
         }
         let number = connections.next;
@@ -67,23 +67,23 @@ impl Hub {
         (Connection { hub, peer, number }, messages)
     }
 
-    /// How many there are.
+    /// Number of connections.
     pub(super) fn count(&self) -> usize {
         self.lock().open.len()
     }
 
-    /// Ends all of them, once what waits is sent.
+    /// Closes all connections after their queued messages are sent.
     pub(super) fn close(&self) {
         let mut connections = self.lock();
         connections.is_over = true;
         connections.open.clear();
-        connections.aside = None;
+        connections.buffered = None;
     }
 
     fn targets(&self, outgoing: &Arc<Outgoing>) -> Vec<(Peer, u64, mpsc::Sender<Arc<Outgoing>>)> {
         let mut connections = self.lock();
-        if let Some(aside) = &mut connections.aside {
-            aside.put(outgoing);
+        if let Some(buffered) = &mut connections.buffered {
+            buffered.put(outgoing);
         }
         let open = connections.open.iter();
         let theirs = open.filter(|(peer, _)| match &outgoing.to {
@@ -98,7 +98,7 @@ impl Hub {
         if connections.open.get(peer).is_some_and(|(open, _)| *open == number) {
             connections.open.remove(peer);
             if connections.open.is_empty() {
-                connections.aside = Some(Aside {
+                connections.buffered = Some(Buffered {
                     peer: peer.clone(),
                     messages: VecDeque::new(),
                     bytes: 0,
@@ -108,14 +108,14 @@ impl Hub {
     }
 }
 
-impl Aside {
+impl Buffered {
     fn put(&mut self, outgoing: &Arc<Outgoing>) {
         if outgoing.to.as_ref().is_some_and(|to| *to != self.peer) {
             return;
         }
         self.bytes += size(outgoing);
         self.messages.push_back(Arc::clone(outgoing));
-        while self.messages.len() > MAX_ASIDE || self.bytes > MAX_ASIDE_BYTES {
+        while self.messages.len() > MAX_BUFFERED || self.bytes > MAX_BUFFERED_BYTES {
             let Some(oldest) = self.messages.pop_front() else {
                 return;
             };
@@ -141,7 +141,7 @@ impl Outlet for Hub {
             for (peer, number, to) in self.targets(&message) {
                 let sending = to.send(Arc::clone(&message));
                 if tokio::time::timeout(PATIENCE, sending).await.is_err() {
-                    tracing::warn!("a connection on which nothing is read is closed");
+                    tracing::warn!("closing a connection that reads nothing");
                     self.leave(&peer, number);
                 }
             }
@@ -215,9 +215,9 @@ mod tests {
     async fn no_more_is_set_aside_than_there_is_room_for() {
         let hub = Hub::default();
         drop(hub.join("one".into()));
-        for _ in 0..=MAX_ASIDE {
+        for _ in 0..=MAX_BUFFERED {
             hub.send(outgoing(Channel::Iopub, None, "stream")).await;
         }
-        assert_eq!(kinds(&mut hub.join("one".into()).1).len(), MAX_ASIDE);
+        assert_eq!(kinds(&mut hub.join("one".into()).1).len(), MAX_BUFFERED);
     }
 }

@@ -1,4 +1,4 @@
-//! The kernels that run, each its owner's.
+//! The running kernels of all owners.
 
 use std::collections::{BTreeMap, HashMap, HashSet};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -10,8 +10,8 @@ use belljar_kernel::{Backend, Doing, Evaluated, Failure, Guest, Kernel, unique};
 use chrono::{DateTime, SecondsFormat, Utc};
 use serde_json::{Value, json};
 
+use super::error::ApiError;
 use super::hub::Hub;
-use super::refused::Refused;
 use crate::http::problem::Problem;
 use crate::service::Service;
 use crate::service::anywhere::Use;
@@ -19,34 +19,34 @@ use crate::service::error::ServiceError;
 use crate::service::held::{Held, NewSession};
 use crate::service::owner::Owner;
 
-/// The kernel that is meant where none is named.
+/// The default kernel name.
 pub(super) const DEFAULT: &str = "python3";
 
-/// How long a kernel lives that nobody is connected to and that does nothing.
+/// How long an idle kernel without connections lives.
 pub(super) const IDLE: Duration = Duration::from_hours(1);
-/// The time that a cell has.
+/// Time limit of a cell.
 const CELL: Duration = Duration::from_mins(5);
-/// The memory of a kernel above its image, in bytes.
+/// Memory of a kernel above its image, in bytes.
 const MEMORY: u64 = 512 << 20;
-/// The most bytes that a cell may write to each of the streams.
+/// Maximum bytes that a cell writes to each stream.
 const OUTPUT: u64 = 4 << 20;
-/// The image that kernels start from.
+/// The image of kernels.
 const IMAGE: &str = "data";
-/// The label of a kernel's session, by which it is known after a restart of the server.
+/// Label of a kernel's session, which identifies it after a server restart.
 const FACE: (&str, &str) = ("face", "jupyter");
 
-/// Kernels by id. Cheap to clone; clones are the same.
+/// Kernels by id. Clones share the same state.
 #[derive(Clone)]
-pub(super) struct Kernels(Arc<Known>);
+pub(super) struct Kernels(Arc<State>);
 
-struct Known {
+struct State {
     kernels: Mutex<HashMap<String, Running>>,
     started: DateTime<Utc>,
-    /// Owners whose kernels from before the start have been taken up.
-    taken_up: Mutex<HashSet<String>>,
+    /// Owners whose kernels from before the restart are restored.
+    restored: Mutex<HashSet<String>>,
 }
 
-/// A kernel. Cheap to clone.
+/// A running kernel. Clones share the same kernel.
 #[derive(Clone)]
 pub(super) struct Running(Arc<Parts>);
 
@@ -56,27 +56,27 @@ struct Parts {
     owner: Owner,
     kernel: Kernel,
     hub: Hub,
-    rented: Arc<Rented>,
+    session: Arc<KernelSession>,
 }
 
-/// The session of a kernel, got from the service.
-struct Rented {
-    /// What its owner finds it by: the kernel's id.
+/// The session of a kernel.
+struct KernelSession {
+    /// Its name: the kernel's id.
     name: String,
     service: Service,
     owner: Owner,
     options: SessionOptions,
     held: Mutex<Option<Held>>,
-    /// The session was made before the kernel that asks for it.
+    /// Whether the session was created before the kernel has asked for it.
     is_fresh: Mutex<bool>,
 }
 
 impl Kernels {
     pub(super) fn new() -> Self {
-        Self(Arc::new(Known {
+        Self(Arc::new(State {
             kernels: Mutex::default(),
             started: Utc::now(),
-            taken_up: Mutex::default(),
+            restored: Mutex::default(),
         }))
     }
 
@@ -95,35 +95,39 @@ impl Kernels {
         owner: &Owner,
         name: &str,
         env: impl IntoIterator<Item = (String, String)>,
-    ) -> Result<Running, Refused> {
-        let rented = Rented::new(service, owner, unique(), env);
-        // What stands in the way is told now, and not to the first cell.
-        rented.rent().await?;
-        Ok(self.enter(name, rented))
+    ) -> Result<Running, ApiError> {
+        let session = KernelSession::new(service, owner, unique(), env);
+        // Start the session now, so that an error is reported here and not by the first cell.
+        session.start().await?;
+        Ok(self.enter(name, session))
     }
 
-    /// Has a kernel run on its session.
-    fn enter(&self, name: &str, rented: Rented) -> Running {
-        let rented = Arc::new(rented);
+    /// Runs a kernel on its session.
+    fn enter(&self, name: &str, session: KernelSession) -> Running {
+        let session = Arc::new(session);
         let hub = Hub::default();
         let running = Running(Arc::new(Parts {
-            id: rented.name.clone(),
+            id: session.name.clone(),
             name: name.to_owned(),
-            owner: rented.owner.clone(),
-            kernel: Kernel::start(Tenant(Arc::clone(&rented)), hub.clone(), Request::default()),
+            owner: session.owner.clone(),
+            kernel: Kernel::start(
+                SessionBackend(Arc::clone(&session)),
+                hub.clone(),
+                Request::default(),
+            ),
             hub,
-            rented,
+            session,
         }));
         self.lock().insert(running.id().to_owned(), running.clone());
         tokio::spawn(self.clone().watch(running.clone()));
         running
     }
 
-    /// Takes up somebody's kernels from before the server was started again: their sessions were saved, under
-    /// the ids of the kernels.
-    pub(super) fn take_up(&self, service: &Service, owner: &Owner) {
-        let mut taken_up = self.0.taken_up.lock().unwrap_or_else(PoisonError::into_inner);
-        if !taken_up.insert(owner.name().to_owned()) {
+    /// Restores an owner's kernels from before a server restart. Their sessions were saved under
+    /// the kernels' ids.
+    pub(super) fn restore(&self, service: &Service, owner: &Owner) {
+        let mut restored = self.0.restored.lock().unwrap_or_else(PoisonError::into_inner);
+        if !restored.insert(owner.name().to_owned()) {
             return;
         }
         let is_from_before = |held: &Held| {
@@ -133,49 +137,49 @@ impl Kernels {
         };
         for held in service.here(owner).into_iter().filter(is_from_before) {
             if let Some(id) = held.name().map(str::to_owned) {
-                let rented = Rented::new(service, owner, id, []);
-                *rented.lock() = Some(held);
-                self.enter(DEFAULT, rented);
+                let session = KernelSession::new(service, owner, id, []);
+                *session.lock() = Some(held);
+                self.enter(DEFAULT, session);
             }
         }
     }
 
-    /// Forgets a kernel when a client of it has ended it.
+    /// Removes a kernel when a client has shut it down.
     async fn watch(self, running: Running) {
         running.kernel().over().await;
         self.lock().remove(running.id());
         running.0.kernel.close().await;
-        // The kernel knows nothing of one that it has not taken yet.
-        running.0.rented.give_back();
+        // The kernel does not know a session that it has not asked for yet.
+        running.0.session.close();
         running.0.hub.close();
     }
 
-    /// Somebody's kernel of that id.
-    pub(super) fn find(&self, owner: &Owner, id: &str) -> Result<Running, Refused> {
+    /// An owner's kernel by id.
+    pub(super) fn find(&self, owner: &Owner, id: &str) -> Result<Running, ApiError> {
         let found = self.lock().get(id).filter(|running| running.is_of(owner)).cloned();
         match found {
-            Some(running) if running.is_there() => Ok(running),
+            Some(running) if running.has_session() => Ok(running),
             Some(gone) => {
                 gone.0.kernel.end();
-                Err(Refused::no_kernel(id))
+                Err(ApiError::no_kernel(id))
             }
-            None => Err(Refused::no_kernel(id)),
+            None => Err(ApiError::no_kernel(id)),
         }
     }
 
-    /// All kernels of somebody.
+    /// All kernels of an owner.
     pub(super) fn list(&self, owner: &Owner) -> Vec<Running> {
         let theirs: Vec<Running> =
             self.lock().values().filter(|running| running.is_of(owner)).cloned().collect();
-        let (there, gone): (Vec<_>, Vec<_>) = theirs.into_iter().partition(Running::is_there);
+        let (there, gone): (Vec<_>, Vec<_>) = theirs.into_iter().partition(Running::has_session);
         for running in gone {
             running.0.kernel.end();
         }
         there
     }
 
-    /// Ends somebody's kernel.
-    pub(super) async fn end(&self, owner: &Owner, id: &str) -> Result<(), Refused> {
+    /// Ends an owner's kernel.
+    pub(super) async fn end(&self, owner: &Owner, id: &str) -> Result<(), ApiError> {
         let running = self.find(owner, id)?;
         self.lock().remove(id);
         running.0.kernel.close().await;
@@ -201,21 +205,21 @@ impl Running {
         self.0.owner.name() == owner.name()
     }
 
-    /// Whether its session is; between two of them it is.
-    fn is_there(&self) -> bool {
-        let held = self.0.rented.held();
-        held.is_none_or(|held| self.0.rented.service.find(&self.0.owner, held.id()).is_ok())
+    /// Whether its session exists. During a restart it counts as existing.
+    fn has_session(&self) -> bool {
+        let held = self.0.session.held();
+        held.is_none_or(|held| self.0.session.service.find(&self.0.owner, held.id()).is_ok())
     }
 
-    /// Puts off its end, as somebody is there.
+    /// Extends the session's lease.
     pub(super) fn keep(&self) {
-        if let Some(held) = self.0.rented.held() {
-            // One that was closed stays so.
+        if let Some(held) = self.0.session.held() {
+            // A closed session stays closed.
             let _ = held.session().extend_lease(IDLE);
         }
     }
 
-    /// It as Jupyter's server describes it.
+    /// The kernel in the format of Jupyter's server.
     pub(super) fn model(&self) -> Value {
         let activity = self.0.kernel.activity();
         json!({
@@ -228,12 +232,12 @@ impl Running {
     }
 }
 
-/// A time as Jupyter writes it.
+/// A time in Jupyter's format.
 pub(super) fn date(at: DateTime<Utc>) -> String {
     at.to_rfc3339_opts(SecondsFormat::Micros, true)
 }
 
-impl Rented {
+impl KernelSession {
     fn new(
         service: &Service,
         owner: &Owner,
@@ -247,7 +251,7 @@ impl Rented {
         limits.output = Some(OUTPUT.min(most.output));
         let mut start = Request::default().image(IMAGE).limits(limits);
         start.env.extend(env);
-        // Nobody goes back in a notebook.
+        // Notebooks cannot rewind.
         let options = SessionOptions::from_request(start)
             .history(0, 0)
             .label(FACE.0, FACE.1)
@@ -270,23 +274,23 @@ impl Rented {
         self.lock().clone()
     }
 
-    async fn rent(&self) -> Result<Held, ServiceError> {
-        // One that is left of before has the name.
-        self.give_back();
+    async fn start(&self) -> Result<Held, ServiceError> {
+        // A previous session still has the name.
+        self.close();
         let new = NewSession::from(self.options.clone()).named(Some(self.name.clone())).here();
         let held = self.service.start(&self.owner, new).await?;
         *self.lock() = Some(held.clone());
         Ok(held)
     }
 
-    fn give_back(&self) {
+    fn close(&self) {
         if let Some(held) = self.lock().take() {
             // It may have ended by itself.
             let _ = self.service.remove(&self.owner, held.id());
         }
     }
 
-    /// The session that is there, the first time.
+    /// The existing session, on the first call.
     fn fresh(&self) -> Option<Held> {
         let mut is_fresh = self.is_fresh.lock().unwrap_or_else(PoisonError::into_inner);
         if !std::mem::replace(&mut *is_fresh, false) {
@@ -296,32 +300,32 @@ impl Rented {
     }
 }
 
-/// What the kernel sees of it.
-struct Tenant(Arc<Rented>);
+/// The kernel's view of the session.
+struct SessionBackend(Arc<KernelSession>);
 
-impl Backend for Tenant {
+impl Backend for SessionBackend {
     fn open(&self) -> Doing<'_, Result<Box<dyn Guest>, Failure>> {
         Box::pin(async {
             let held = match self.0.fresh() {
                 Some(held) => held,
-                None => self.0.rent().await.map_err(failure)?,
+                None => self.0.start().await.map_err(failure)?,
             };
-            let rented = Arc::clone(&self.0);
-            Ok(Box::new(Notebook { rented, held }) as Box<dyn Guest>)
+            let session = Arc::clone(&self.0);
+            Ok(Box::new(Notebook { session, held }) as Box<dyn Guest>)
         })
     }
 }
 
-/// The session of a kernel, of which every use is counted.
+/// A kernel's session. Each use is accounted to its owner.
 struct Notebook {
-    rented: Arc<Rented>,
+    session: Arc<KernelSession>,
     held: Held,
 }
 
 impl Guest for Notebook {
     fn run(&self, request: Request) -> Doing<'_, Result<Outcome, Failure>> {
         Box::pin(async move {
-            let Rented { service, owner, .. } = &*self.rented;
+            let KernelSession { service, owner, .. } = &*self.session;
             let outcome = match service.at_hand(owner, self.held.id(), Use::Run).await {
                 Ok(at) => service.run_at(owner, at, request).await,
                 Err(error) => Err(error),
@@ -337,7 +341,7 @@ impl Guest for Notebook {
         is_alone: bool,
     ) -> Doing<'_, Evaluated> {
         Box::pin(async move {
-            let Rented { service, owner, .. } = &*self.rented;
+            let KernelSession { service, owner, .. } = &*self.session;
             let evaluated = service.evaluate(owner, &self.held, expressions, !is_alone).await;
             evaluated.map_err(failure)
         })
@@ -345,7 +349,7 @@ impl Guest for Notebook {
 
     fn complete(&self, code: String, cursor: usize) -> Doing<'_, Result<Completion, Failure>> {
         Box::pin(async move {
-            let Rented { service, owner, .. } = &*self.rented;
+            let KernelSession { service, owner, .. } = &*self.session;
             service.complete(owner, &self.held, &code, cursor).await.map_err(failure)
         })
     }
@@ -357,7 +361,7 @@ impl Guest for Notebook {
         detail: bool,
     ) -> Doing<'_, Result<Option<Inspection>, Failure>> {
         Box::pin(async move {
-            let Rented { service, owner, .. } = &*self.rented;
+            let KernelSession { service, owner, .. } = &*self.session;
             let found = service.inspect(owner, &self.held, (&code, cursor), detail).await;
             found.map_err(failure)
         })
@@ -365,13 +369,13 @@ impl Guest for Notebook {
 
     fn is_complete(&self, code: String) -> Doing<'_, Result<Completeness, Failure>> {
         Box::pin(async move {
-            let Rented { service, owner, .. } = &*self.rented;
+            let KernelSession { service, owner, .. } = &*self.session;
             service.is_complete(owner, &self.held, &code).await.map_err(failure)
         })
     }
 
     fn close(&self) {
-        self.rented.give_back();
+        self.session.close();
     }
 }
 

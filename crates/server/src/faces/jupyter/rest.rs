@@ -1,4 +1,4 @@
-//! REST of kernels and kernelspecs.
+//! REST API of kernels and kernelspecs.
 
 use std::collections::HashMap;
 
@@ -12,16 +12,16 @@ use chrono::Utc;
 use serde::Deserialize;
 use serde_json::{Value, json};
 
-use super::ask::{Asker, Jupyter};
+use super::auth::{Authenticated, Jupyter};
+use super::error::ApiError;
 use super::kernels::{DEFAULT, Kernels, Running, date};
-use super::refused::Refused;
 use crate::http::authed::Authed;
 use crate::http::remembered::WhileThere;
 use crate::service::Service;
 
-/// The version of Jupyter's server whose answers these are.
+/// The version of Jupyter's server that this emulates.
 const VERSION: &str = "2.21.1";
-/// The names by which a kernel is asked for: belljar's own, and the one that most clients know.
+/// Accepted kernel names: belljar's own, and the common default.
 const NAMES: [&str; 2] = ["belljar", "python3"];
 
 pub(super) async fn version() -> Json<Value> {
@@ -29,7 +29,7 @@ pub(super) async fn version() -> Json<Value> {
 }
 
 pub(super) async fn status(
-    Asker(owner): Asker,
+    Authenticated(owner): Authenticated,
     Extension(kernels): Extension<Kernels>,
 ) -> Json<Value> {
     let running = kernels.list(&owner);
@@ -42,7 +42,7 @@ pub(super) async fn status(
     }))
 }
 
-pub(super) async fn me(Asker(owner): Asker) -> Json<Value> {
+pub(super) async fn me(Authenticated(owner): Authenticated) -> Json<Value> {
     let name = owner.name();
     Json(json!({
         "identity": {
@@ -57,17 +57,20 @@ pub(super) async fn me(Asker(owner): Asker) -> Json<Value> {
     }))
 }
 
-pub(super) async fn kernelspecs(_: Asker) -> Json<Value> {
+pub(super) async fn kernelspecs(_: Authenticated) -> Json<Value> {
     let specs = NAMES.map(|name| (name.to_owned(), described(name)));
     Json(json!({"default": DEFAULT, "kernelspecs": HashMap::from(specs)}))
 }
 
-pub(super) async fn kernelspec(_: Asker, Path(name): Path<String>) -> Result<Json<Value>, Refused> {
+pub(super) async fn kernelspec(
+    _: Authenticated,
+    Path(name): Path<String>,
+) -> Result<Json<Value>, ApiError> {
     check_name(&name)?;
     Ok(Json(described(&name)))
 }
 
-pub(super) async fn logo(Path(name): Path<String>) -> Result<impl IntoResponse, Refused> {
+pub(super) async fn logo(Path(name): Path<String>) -> Result<impl IntoResponse, ApiError> {
     check_name(&name)?;
     Ok(([(CONTENT_TYPE, "image/svg+xml")], spec::LOGO))
 }
@@ -81,17 +84,17 @@ fn described(name: &str) -> Value {
     })
 }
 
-/// Refuses the name of a kernel that there is none of.
-pub(super) fn check_name(name: &str) -> Result<(), Refused> {
+/// Rejects an unknown kernel name.
+pub(super) fn check_name(name: &str) -> Result<(), ApiError> {
     if NAMES.contains(&name) {
         return Ok(());
     }
     let names = NAMES.join(" and ");
-    let message = format!("No such kernel: {name}; there are {names}");
-    Err(Refused::new(StatusCode::NOT_FOUND, message))
+    let message = format!("No such kernel: {name}; use one of {names}");
+    Err(ApiError::new(StatusCode::NOT_FOUND, message))
 }
 
-/// What a kernel is to be.
+/// A request to start a kernel.
 #[derive(Debug, Default, Deserialize)]
 #[serde(default)]
 pub(super) struct Wanted {
@@ -108,54 +111,54 @@ pub(super) async fn start(
         body: wanted,
         ..
     }: Authed<Jupyter, Wanted>,
-) -> Result<impl IntoResponse, Refused> {
+) -> Result<impl IntoResponse, ApiError> {
     let name = wanted.name.as_deref().unwrap_or(DEFAULT);
     check_name(name)?;
     let running = kernels.start(&service, &owner, name, wanted.env).await?;
     let location = format!("/api/kernels/{}", running.id());
-    // A kernel's session has its name.
+    // The session is named after the kernel.
     let made = Extension(WhileThere::Session(running.id().to_owned()));
     Ok((StatusCode::CREATED, made, [(LOCATION, location)], Json(running.model())))
 }
 
 pub(super) async fn list(
-    Asker(owner): Asker,
+    Authenticated(owner): Authenticated,
     Extension(kernels): Extension<Kernels>,
 ) -> Json<Value> {
     Json(kernels.list(&owner).iter().map(Running::model).collect())
 }
 
 pub(super) async fn show(
-    Asker(owner): Asker,
+    Authenticated(owner): Authenticated,
     Extension(kernels): Extension<Kernels>,
     Path(id): Path<String>,
-) -> Result<Json<Value>, Refused> {
+) -> Result<Json<Value>, ApiError> {
     Ok(Json(kernels.find(&owner, &id)?.model()))
 }
 
 pub(super) async fn end(
-    Asker(owner): Asker,
+    Authenticated(owner): Authenticated,
     Extension(kernels): Extension<Kernels>,
     Path(id): Path<String>,
-) -> Result<StatusCode, Refused> {
+) -> Result<StatusCode, ApiError> {
     kernels.end(&owner, &id).await?;
     Ok(StatusCode::NO_CONTENT)
 }
 
 pub(super) async fn interrupt(
-    Asker(owner): Asker,
+    Authenticated(owner): Authenticated,
     Extension(kernels): Extension<Kernels>,
     Path(id): Path<String>,
-) -> Result<StatusCode, Refused> {
+) -> Result<StatusCode, ApiError> {
     let _ = kernels.find(&owner, &id)?.kernel().interrupt();
     Ok(StatusCode::NO_CONTENT)
 }
 
 pub(super) async fn restart(
-    Asker(owner): Asker,
+    Authenticated(owner): Authenticated,
     Extension(kernels): Extension<Kernels>,
     Path(id): Path<String>,
-) -> Result<Json<Value>, Refused> {
+) -> Result<Json<Value>, ApiError> {
     let running = kernels.find(&owner, &id)?;
     running.kernel().restart().await;
     Ok(Json(running.model()))

@@ -1,4 +1,4 @@
-//! REST of what Jupyter calls sessions: a notebook's path, and the kernel that goes with it.
+//! REST API of Jupyter's sessions: a notebook's path and its kernel.
 
 use std::collections::HashMap;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -12,22 +12,22 @@ use belljar_kernel::unique;
 use serde::Deserialize;
 use serde_json::{Value, json};
 
-use super::ask::{Asker, Jupyter};
+use super::auth::{Authenticated, Jupyter};
+use super::error::ApiError;
 use super::kernels::{DEFAULT, Kernels, Running};
-use super::refused::Refused;
 use super::rest::{Wanted, check_name};
 use crate::http::authed::Authed;
 use crate::http::remembered::WhileThere;
 use crate::service::Service;
 use crate::service::owner::Owner;
 
-/// The most bytes of a path or a name.
+/// Maximum length of a path or a name, in bytes.
 const MAX_TEXT: usize = 4 << 10;
 
-/// The most of one owner.
+/// Maximum number per owner.
 const MAX_NOTEBOOKS: usize = 256;
 
-/// All of them, by id. Cheap to clone; clones are the same.
+/// All Jupyter sessions by id. Clones share the same state.
 #[derive(Clone, Default)]
 pub(super) struct Notebooks(Arc<Mutex<HashMap<String, Notebook>>>);
 
@@ -41,7 +41,7 @@ struct Notebook {
     kernel: String,
 }
 
-/// What one is to be, or what is to be changed of it.
+/// A request to create or change a Jupyter session.
 #[derive(Debug, Default, Deserialize)]
 #[serde(default)]
 pub(super) struct Asked {
@@ -57,31 +57,32 @@ impl Notebooks {
         self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Enters one, unless its owner has as many as they may.
-    fn add(&self, owner: &Owner, notebook: &Notebook) -> Result<(), Refused> {
+    /// Adds a Jupyter session unless its owner has reached the limit.
+    fn add(&self, owner: &Owner, notebook: &Notebook) -> Result<(), ApiError> {
         let mut notebooks = self.lock();
         has_room(&notebooks, owner)?;
         notebooks.insert(notebook.id.clone(), notebook.clone());
         Ok(())
     }
 
-    fn check_room(&self, owner: &Owner) -> Result<(), Refused> {
+    fn check_room(&self, owner: &Owner) -> Result<(), ApiError> {
         has_room(&self.lock(), owner)
     }
 
-    fn find(&self, owner: &Owner, id: &str) -> Result<Notebook, Refused> {
+    fn find(&self, owner: &Owner, id: &str) -> Result<Notebook, ApiError> {
         let found = self.lock().get(id).filter(|notebook| notebook.owner == owner.name()).cloned();
         found.ok_or_else(|| {
-            Refused::new(StatusCode::NOT_FOUND, format!("Session not found: session_id='{id}'"))
+            ApiError::new(StatusCode::NOT_FOUND, format!("Session not found: session_id='{id}'"))
         })
     }
 }
 
-fn has_room(notebooks: &HashMap<String, Notebook>, owner: &Owner) -> Result<(), Refused> {
+fn has_room(notebooks: &HashMap<String, Notebook>, owner: &Owner) -> Result<(), ApiError> {
     let theirs = notebooks.values().filter(|notebook| notebook.owner == owner.name()).count();
     if theirs >= MAX_NOTEBOOKS {
-        let message = format!("There are {MAX_NOTEBOOKS} sessions already, the most of one key");
-        return Err(Refused::new(StatusCode::TOO_MANY_REQUESTS, message));
+        let message =
+            format!("This key has {MAX_NOTEBOOKS} sessions already, the maximum: delete one first");
+        return Err(ApiError::new(StatusCode::TOO_MANY_REQUESTS, message));
     }
     Ok(())
 }
@@ -99,14 +100,14 @@ impl Notebook {
             "id": id, "path": path, "name": name, "type": kind, "kernel": running.model(),
         });
         if kind == "notebook" {
-            // As older clients know it.
+            // Fields for older clients.
             model["notebook"] = json!({"path": path, "name": name});
         }
         model
     }
 }
 
-/// Those of somebody whose kernels are there; the others are forgotten.
+/// An owner's Jupyter sessions whose kernels exist. Removes the others.
 fn present(notebooks: &Notebooks, kernels: &Kernels, owner: &Owner) -> Vec<(Notebook, Running)> {
     let mut notebooks = notebooks.lock();
     let mut present = Vec::new();
@@ -115,15 +116,15 @@ fn present(notebooks: &Notebooks, kernels: &Kernels, owner: &Owner) -> Vec<(Note
             return true;
         }
         let running = kernels.find(owner, &notebook.kernel);
-        let is_there = running.is_ok();
+        let has_session = running.is_ok();
         present.extend(running.ok().map(|running| (notebook.clone(), running)));
-        is_there
+        has_session
     });
     present
 }
 
 pub(super) async fn list(
-    Asker(owner): Asker,
+    Authenticated(owner): Authenticated,
     Extension(kernels): Extension<Kernels>,
     Extension(notebooks): Extension<Notebooks>,
 ) -> Json<Value> {
@@ -138,11 +139,11 @@ pub(super) async fn create(
     Authed {
         owner, body: asked, ..
     }: Authed<Jupyter, Asked>,
-) -> Result<impl IntoResponse, Refused> {
-    kernels.take_up(&service, &owner);
+) -> Result<impl IntoResponse, ApiError> {
+    kernels.restore(&service, &owner);
     let field = |value: Option<String>, name: &str| {
         let missing = format!("Missing field in JSON data: {name}");
-        let text = value.ok_or_else(|| Refused::new(StatusCode::BAD_REQUEST, missing))?;
+        let text = value.ok_or_else(|| ApiError::new(StatusCode::BAD_REQUEST, missing))?;
         check_text(text)
     };
     let path = field(asked.path, "path")?;
@@ -173,20 +174,20 @@ pub(super) async fn create(
     Ok((StatusCode::CREATED, made, [(LOCATION, location)], Json(notebook.model(&running))))
 }
 
-fn check_text(text: String) -> Result<String, Refused> {
+fn check_text(text: String) -> Result<String, ApiError> {
     if text.len() > MAX_TEXT {
-        return Err(Refused::new(StatusCode::BAD_REQUEST, "A path or a name is too long"));
+        return Err(ApiError::new(StatusCode::BAD_REQUEST, "A path or a name is too long"));
     }
     Ok(text)
 }
 
-/// The kernel that is asked for: one that runs, or a new one.
+/// Finds the requested kernel, or starts one.
 async fn kernel(
     kernels: &Kernels,
     service: &Service,
     owner: &Owner,
     wanted: Wanted,
-) -> Result<Running, Refused> {
+) -> Result<Running, ApiError> {
     if let Some(id) = &wanted.id {
         return kernels.find(owner, id);
     }
@@ -196,11 +197,11 @@ async fn kernel(
 }
 
 pub(super) async fn show(
-    Asker(owner): Asker,
+    Authenticated(owner): Authenticated,
     Extension(kernels): Extension<Kernels>,
     Extension(notebooks): Extension<Notebooks>,
     Path(id): Path<String>,
-) -> Result<Json<Value>, Refused> {
+) -> Result<Json<Value>, ApiError> {
     let notebook = notebooks.find(&owner, &id)?;
     let running = kernels.find(&owner, &notebook.kernel)?;
     Ok(Json(notebook.model(&running)))
@@ -214,8 +215,8 @@ pub(super) async fn change(
     Authed {
         owner, body: asked, ..
     }: Authed<Jupyter, Asked>,
-) -> Result<Json<Value>, Refused> {
-    kernels.take_up(&service, &owner);
+) -> Result<Json<Value>, ApiError> {
+    kernels.restore(&service, &owner);
     let mut notebook = notebooks.find(&owner, &id)?;
     for (field, new) in [
         (&mut notebook.path, asked.path),
@@ -243,11 +244,11 @@ pub(super) async fn change(
 }
 
 pub(super) async fn end(
-    Asker(owner): Asker,
+    Authenticated(owner): Authenticated,
     Extension(kernels): Extension<Kernels>,
     Extension(notebooks): Extension<Notebooks>,
     Path(id): Path<String>,
-) -> Result<StatusCode, Refused> {
+) -> Result<StatusCode, ApiError> {
     let notebook = notebooks.find(&owner, &id)?;
     notebooks.lock().remove(&id);
     let _ = kernels.end(&owner, &notebook.kernel).await;

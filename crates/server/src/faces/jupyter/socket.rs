@@ -14,23 +14,23 @@ use serde::Deserialize;
 use tokio::sync::mpsc;
 use tokio_util::sync::CancellationToken;
 
-use super::ask::Asker;
+use super::auth::Authenticated;
+use super::error::ApiError;
 use super::hub::Hub;
 use super::kernels::{Kernels, Running};
-use super::refused::Refused;
 use crate::http::app::App;
 use crate::http::bounds::UNIT;
 use crate::http::link::Link;
 use crate::http::socket::{Incoming, going_away, ping, pings};
 use crate::service::owner::Owner;
 
-/// The most bytes of one message of a client.
+/// Maximum size of a client's message, in bytes.
 const MAX_MESSAGE: usize = 64 << 20;
-/// How often it is looked whether a kernel is done that the server waits for.
+/// Interval of checks whether a kernel is idle when the server stops.
 const LOOK: Duration = Duration::from_millis(20);
 /// How long a client may take to close its side.
 const CLOSING: Duration = Duration::from_secs(1);
-/// The longest name that a client gives itself.
+/// Maximum length of a client's name for itself.
 const MAX_NAME: usize = 256;
 
 #[derive(Debug, Deserialize)]
@@ -39,18 +39,18 @@ pub(super) struct Asked {
 }
 
 pub(super) async fn channels(
-    Asker(owner): Asker,
+    Authenticated(owner): Authenticated,
     State(app): State<App>,
     Extension(kernels): Extension<Kernels>,
     Path(id): Path<String>,
     Query(asked): Query<Asked>,
     link: Option<Extension<Link>>,
     upgrade: WebSocketUpgrade,
-) -> Result<Response, Refused> {
+) -> Result<Response, ApiError> {
     let running = kernels.find(&owner, &id)?;
     let name = asked.session_id.filter(|name| !name.is_empty() && name.len() <= MAX_NAME);
     let peer = Peer::from(name.unwrap_or_else(unique));
-    // Clients send a message in one frame.
+    // Clients send each message in one frame.
     let upgrade = upgrade.max_message_size(MAX_MESSAGE).max_frame_size(MAX_MESSAGE).protocols([V1]);
     let form = if upgrade.selected_protocol().is_some() {
         Form::V1
@@ -62,7 +62,7 @@ pub(super) async fn channels(
     Ok(upgrade.on_upgrade(move |socket| serve((socket, link), running, peer, form, from)))
 }
 
-/// One connection, until either side ends it. The kernel goes on without it.
+/// Serves a connection until either side closes it. The kernel keeps running.
 async fn serve(
     (socket, link): (WebSocket, Option<Link>),
     running: Running,
@@ -78,7 +78,7 @@ async fn serve(
     let mut hearing = std::pin::pin!(hear(from, &running, &peer, form, (&app, &owner)));
     tokio::select! {
         () = tell(to, messages, &running, form, app.stopping().clone()) => {
-            // The client may have something to say to the end.
+            // The client may still send messages while closing.
             let _ = tokio::time::timeout(CLOSING, hearing).await;
         }
         () = &mut hearing => {}
@@ -88,7 +88,7 @@ async fn serve(
     running.kernel().left(&peer);
 }
 
-/// Sends what the kernel says, and sees whether the client is there.
+/// Sends the kernel's messages and pings the client.
 async fn tell(
     mut to: SplitSink<WebSocket, Message>,
     mut messages: mpsc::Receiver<std::sync::Arc<belljar_kernel::Outgoing>>,
@@ -112,7 +112,7 @@ async fn tell(
                 ping()
             }
             () = &mut over => {
-                // Where the client is gone, nothing is to be said.
+                // The client may have disconnected.
                 let _ = to.send(going_away()).await;
                 break;
             }
@@ -121,11 +121,11 @@ async fn tell(
             return;
         }
     }
-    // The client may be gone.
+    // The client may have disconnected.
     let _ = to.close().await;
 }
 
-/// Waits until the server stops and the kernel has nothing to do.
+/// Waits until the server stops and the kernel is idle.
 async fn over(running: &Running, stopping: &CancellationToken) {
     stopping.cancelled().await;
     while running.kernel().activity().state == ExecutionState::Busy {
@@ -133,7 +133,7 @@ async fn over(running: &Running, stopping: &CancellationToken) {
     }
 }
 
-/// The bytes of a message.
+/// Size of a message in bytes.
 fn length(message: &Message) -> usize {
     match message {
         Message::Text(text) => text.len(),
@@ -142,7 +142,8 @@ fn length(message: &Message) -> usize {
     }
 }
 
-/// Hands on what the client says. What is no message is passed over, as Jupyter's server does.
+/// Passes the client's messages to the kernel. Invalid messages are ignored, as in Jupyter's
+/// server.
 async fn hear(
     mut from: Incoming,
     running: &Running,
@@ -166,7 +167,7 @@ async fn hear(
                 };
                 running.kernel().deliver(channel, peer.clone(), message, room).await;
             }
-            Err(error) => tracing::debug!(%error, "a message is dropped"),
+            Err(error) => tracing::debug!(%error, "ignoring an invalid message"),
         }
     }
 }

@@ -1,4 +1,4 @@
-//! Requests that their callers can cancel by an id of their own.
+//! Cancellation of requests by ids that clients choose.
 
 use std::collections::HashMap;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -10,11 +10,11 @@ use crate::service::Service;
 use crate::service::owner::Owner;
 use crate::service::shelf::Kept;
 
-/// The requests that are under way. Cheap to clone; clones are the same.
+/// Requests in progress. Clones share the same state.
 #[derive(Clone, Default)]
 pub(super) struct Requests(Arc<Mutex<HashMap<Name, CancellationToken>>>);
 
-/// A request that was cancelled before it came.
+/// A request that was cancelled before it arrived.
 struct Early;
 
 impl Kept for Early {
@@ -26,10 +26,10 @@ impl Kept for Early {
     }
 }
 
-/// Whose request it is, and its id.
+/// Owner and id of a request.
 type Name = (String, String);
 
-/// A request that is under way; dropped, it is over.
+/// A request in progress. Dropping it removes it from the list.
 pub(super) struct Running {
     requests: Requests,
     name: Name,
@@ -37,13 +37,13 @@ pub(super) struct Running {
 }
 
 impl Requests {
-    /// Whether a text can be an id.
+    /// Whether a text is a valid id.
     pub(super) fn is_id(text: &str) -> bool {
         let is_plain = |c: char| c.is_ascii_alphanumeric() || "-_.:".contains(c);
         (1..=128).contains(&text.len()) && text.chars().all(is_plain)
     }
 
-    /// Begins a request. `None` when one of that name is under way already.
+    /// Registers a request. Returns `None` if its id is in use.
     pub(super) fn begin(&self, service: &Service, owner: &Owner, id: &str) -> Option<Running> {
         let name = (owner.name().to_owned(), id.to_owned());
         let token = CancellationToken::new();
@@ -62,7 +62,7 @@ impl Requests {
         })
     }
 
-    /// Cancels a request, now or when it comes.
+    /// Cancels a request, even before it arrives.
     pub(super) fn cancel(&self, service: &Service, owner: &Owner, id: &str) {
         let known = self.known();
         match known.get(&(owner.name().to_owned(), id.to_owned())) {
@@ -77,7 +77,7 @@ impl Requests {
 }
 
 impl Running {
-    /// Resolves when it is cancelled.
+    /// Resolves when the request is cancelled.
     pub(super) async fn cancelled(&self) {
         self.token.cancelled().await;
     }

@@ -1,4 +1,4 @@
-//! `/exec`: a program in a fresh interpreter, with files from before, and what becomes of them.
+//! `/exec`: runs a program with earlier files in a fresh interpreter, and stores its output files.
 
 use std::collections::{BTreeMap, HashMap};
 use std::sync::Arc;
@@ -47,7 +47,7 @@ enum Args {
     Several(Vec<String>),
 }
 
-/// How a program went, and its files.
+/// The outcome of a program, and its files.
 #[derive(Serialize)]
 pub(super) struct Answer {
     pub session_id: String,
@@ -64,7 +64,7 @@ pub(super) struct Answer {
     pub runtime_status: Option<&'static str>,
 }
 
-/// A file that later calls can name.
+/// A file that later requests can use.
 #[derive(Clone, Serialize)]
 pub(super) struct File {
     pub id: String,
@@ -76,7 +76,7 @@ pub(super) struct File {
     pub rest: Map<String, Value>,
 }
 
-/// Files that could not be kept.
+/// Files that could not be stored.
 #[derive(Serialize)]
 pub(super) struct Delivery {
     code: &'static str,
@@ -147,7 +147,7 @@ async fn exec(
             id: file.id.clone(),
         };
         contents.files = answer.files.iter().map(|file| (file.name.clone(), place(file))).collect();
-        // The caller sends these along from now on.
+        // Clients send these files with later requests.
         contents.seen.extend(answer.files.iter().map(place));
         if let Some(directory) = &directory {
             store.changed(&owner, &hint, directory, contents);
@@ -156,22 +156,22 @@ async fn exec(
     Ok(Json(answer).into_response())
 }
 
-/// What is brought back: figures, unless the code saves them, as models are told to do here. One that it
-/// saved and left open would be there twice.
+/// What to capture: figures, unless the code saves them as models are told to do here. Otherwise, a
+/// figure that is saved and still open would be returned twice.
 pub(super) fn capture(code: &str) -> Capture {
     Capture::default().dataframes(false).figures(!code.contains("savefig("))
 }
 
-/// What a model is told that asked for something else.
+/// Message for a model that used another language.
 fn not_python(lang: &str) -> String {
     format!(
-        "Only Python runs here: send the program in Python, with \"lang\": \"py\", instead of {lang:?}. \
+        "Only Python is supported: send a Python program with \"lang\": \"py\" instead of {lang:?}. \
          There is no shell either, and no other program can be started.\n"
     )
 }
 
 impl Answer {
-    /// One that says only this.
+    /// A response with only a message.
     pub(super) fn only(session_id: String, stderr: String) -> Self {
         Self {
             session_id,
@@ -186,16 +186,16 @@ impl Answer {
     }
 }
 
-/// The files that a program finds, by their paths below `/mnt/data`.
+/// Input files of a program, by path below `/mnt/data`.
 pub(super) struct Inputs {
     files: BTreeMap<String, (Arc<Stored>, Option<FileRef>)>,
-    /// Names of files that are not kept any more, or cannot be placed.
+    /// Names of files that have expired or have invalid paths.
     missing: Vec<String>,
 }
 
 impl Inputs {
-    /// Those that a request names, over those of the directory, if there is one: but what a caller has
-    /// sent along before is not newer than what is in the directory.
+    /// The request's files, over those of the directory if there is a directory. A file that the
+    /// client has already sent before does not replace the directory's version.
     pub(super) fn of(
         store: &Store,
         owner: &Owner,
@@ -235,31 +235,28 @@ impl Inputs {
         inputs
     }
 
-    /// A request with these files.
+    /// Adds the files to a request.
     pub(super) fn place(&self, request: Request) -> Request {
         let files = self.files.iter();
         files.fold(request, |request, (path, (stored, _))| request.host_file(path, stored.path()))
     }
 
-    /// Says which files are not there.
+    /// Reports missing files.
     pub(super) fn note_missing(&self, stderr: &mut String) {
         use std::fmt::Write;
         for name in &self.missing {
-            let _ = writeln!(
-                stderr,
-                "{name:?} is not kept any more, and was not there: upload it again"
-            );
+            let _ = writeln!(stderr, "{name:?} has expired and was not available: upload it again");
         }
     }
 }
 
-/// The regular files that a program left.
+/// Regular files that a program wrote.
 pub(super) fn left(outcome: &Outcome) -> impl Iterator<Item = &FileEntry> {
     outcome.files.iter().filter(|file| file.symlink.is_none())
 }
 
-/// Keeps what a program left, and puts into the answer what the caller has to know of it. Of a program
-/// that failed nothing is kept. `written` are copies of what it left.
+/// Stores the files that a program wrote, and reports problems in the response. After a failure,
+/// nothing is stored. `written` are copies of the files.
 pub(super) fn collect(
     answer: &mut Answer,
     store: &Store,
@@ -323,7 +320,7 @@ pub(super) fn collect(
     }
 }
 
-/// A copy of a file that a program left. It blocks.
+/// Copies a file that a program wrote. Blocks.
 fn copy(store: &Store, mut from: belljar::outcome::RunFile) -> Option<Written> {
     let mut written = store.room().ok()?;
     let copied = std::fs::File::create_new(written.path())
@@ -331,7 +328,7 @@ fn copy(store: &Store, mut from: belljar::outcome::RunFile) -> Option<Written> {
     match copied {
         Ok(size) => written.size = size,
         Err(error) => {
-            tracing::warn!(%error, "a file that a program left cannot be kept");
+            tracing::warn!(%error, "cannot store a file that a program wrote");
             return None;
         }
     }

@@ -1,4 +1,4 @@
-//! Files in and out: `/upload`, `/upload/batch`, `/download`, and what is known of them.
+//! Transfer of files: `/upload`, `/upload/batch`, `/download`, and file information.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -20,13 +20,13 @@ use crate::http::files::FileHead;
 use crate::http::sealed::{self, Reading};
 use crate::http::unread::BodyError;
 
-/// Bytes of one upload: what LibreChat itself sends at most.
+/// Maximum size of an upload, in bytes: the maximum that LibreChat sends.
 const MAX_UPLOAD: u64 = 150 << 20;
 
-/// How long an upload waits for others of its owner.
+/// How long an upload waits for other uploads of its owner.
 const PATIENCE: Duration = Duration::from_secs(10);
 
-/// Files of one upload.
+/// Maximum number of files in an upload.
 const MAX_FILES: usize = 1_000;
 
 pub(super) fn routes() -> Router<App> {
@@ -54,7 +54,7 @@ async fn upload(
     if names.is_empty() {
         return Err(told(StatusCode::BAD_REQUEST, "the form has no file"));
     }
-    // Old clients read the one, new ones the other.
+    // Old clients read `fileId`, new clients `file_id`.
     let answer = json!({
         "message": "success", "session_id": session, "storage_session_id": session, "files": names,
     });
@@ -90,7 +90,7 @@ async fn upload_batch(
     Ok(Json(answer).into_response())
 }
 
-/// What a form brought: each file, or its name and what is wrong with it.
+/// Results of an upload: files, and names with errors.
 struct Uploaded {
     session: String,
     files: Vec<Result<Arc<Stored>, (String, &'static str)>>,
@@ -119,7 +119,7 @@ async fn receive(app: &App, kept: &Kept, request: Request) -> Result<Uploaded, R
             return Err(told(StatusCode::PAYLOAD_TOO_LARGE, "too many files at once"));
         }
         let Some(path) = process::workspace_path(&name, &[DATA]) else {
-            files.push(Err((name, "is not a path below /mnt/data")));
+            files.push(Err((name, "invalid path: it must be below /mnt/data")));
             continue;
         };
         let written = write(store.room().map_err(broken)?, field).await?;
@@ -128,7 +128,7 @@ async fn receive(app: &App, kept: &Kept, request: Request) -> Result<Uploaded, R
             id: new_id().map_err(broken)?,
         };
         let stored = store.keep(&owner, place, path, written, is_read_only);
-        files.push(stored.ok_or((name, "is larger than all that is kept")));
+        files.push(stored.ok_or((name, "the file is larger than the storage limit")));
     }
     Ok(Uploaded { session, files })
 }
@@ -229,5 +229,5 @@ fn about(stored: &Stored) -> Value {
 }
 
 fn no_file() -> Response {
-    told(StatusCode::NOT_FOUND, "there is no such file, or it is not kept any more")
+    told(StatusCode::NOT_FOUND, "no such file, or the file has expired")
 }

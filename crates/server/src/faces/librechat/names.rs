@@ -1,4 +1,4 @@
-//! Tools as the code finds them: names that are Python's, and schemas that can be checked.
+//! Tools as Python functions: valid identifiers, and schemas that can be checked.
 
 use std::collections::HashSet;
 
@@ -6,7 +6,7 @@ use belljar::Tool;
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value, json};
 
-/// A tool of the caller's.
+/// A tool of the client.
 #[derive(Clone, Debug, Deserialize)]
 pub(super) struct AskedTool {
     pub name: String,
@@ -16,18 +16,19 @@ pub(super) struct AskedTool {
     pub parameters: Option<Value>,
 }
 
-/// A tool under all of its names.
+/// A tool with all its names.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub(super) struct Named {
-    /// The caller's, which may be any text.
+    /// The client's name, which may be any text.
     pub original: String,
-    /// The engine's.
+    /// The engine's name.
     pub tool: String,
-    /// The code's.
+    /// The name in Python code.
     pub identifier: String,
 }
 
-/// A word of Python for a name, by the protocol's rule: its clients tell models the same.
+/// Converts a name to a Python identifier by the protocol's rule, which clients use in their
+/// prompts.
 pub(super) fn identifier(name: &str) -> String {
     let spaced = name.chars().map(|c| {
         if c == '-' || c.is_whitespace() {
@@ -53,7 +54,7 @@ const KEYWORDS: [&str; 35] = [
     "with", "yield",
 ];
 
-/// The names of all tools; what is wrong with one.
+/// The names of all tools, or the first error.
 pub(super) fn names(tools: &[AskedTool]) -> Result<Vec<Named>, String> {
     let mut taken = HashSet::new();
     tools
@@ -61,21 +62,21 @@ pub(super) fn names(tools: &[AskedTool]) -> Result<Vec<Named>, String> {
         .map(|AskedTool { name, .. }| {
             let identifier = identifier(name);
             if identifier.is_empty() {
-                return Err(format!("the tool {name:?} has no name that Python could call it by"));
+                return Err(format!("the tool {name:?} has no name that is valid in Python"));
             }
             if !taken.insert(identifier.clone()) {
                 return Err(format!(
-                    "two tools are {identifier} in Python; {name:?} is the second"
+                    "two tools have the name {identifier} in Python; the second is {name:?}"
                 ));
             }
-            // The engine's begin with a letter.
+            // Names in the engine begin with a letter.
             let tool = match identifier.as_str() {
                 "ToolError" => "tool_ToolError".to_owned(),
                 word if word.starts_with('_') => format!("tool{word}"),
                 word => word.to_owned(),
             };
             if !Tool::is_name(&tool) {
-                return Err(format!("{identifier} is not a name that a tool can have"));
+                return Err(format!("{identifier} is not a valid tool name"));
             }
             Ok(Named {
                 original: name.clone(),
@@ -86,7 +87,7 @@ pub(super) fn names(tools: &[AskedTool]) -> Result<Vec<Named>, String> {
         .collect()
 }
 
-/// The tools as the engine has them: answered later, by the caller.
+/// The tools as deferred tools, answered by the client.
 pub(super) fn deferred(tools: &[AskedTool], names: &[Named]) -> Vec<Tool> {
     let pairs = tools.iter().zip(names);
     pairs
@@ -97,7 +98,7 @@ pub(super) fn deferred(tools: &[AskedTool], names: &[Named]) -> Vec<Tool> {
         .collect()
 }
 
-/// Tools of the same names for the code that runs first, and calls none.
+/// Placeholders of the same names for the setup code, which calls no tool.
 pub(super) fn present(tools: &[AskedTool], names: &[Named]) -> Vec<Tool> {
     let pairs = tools.iter().zip(names);
     pairs
@@ -110,8 +111,8 @@ pub(super) fn present(tools: &[AskedTool], names: &[Named]) -> Vec<Tool> {
         .collect()
 }
 
-/// Code that gives them to what runs next, by their names, with what the protocol's own preamble imports,
-/// and the libraries that its examples use without importing them.
+/// Setup code that defines the tools under their names, the imports of the protocol's own preamble,
+/// and libraries that its examples use without importing them.
 pub(super) fn preamble(names: &[Named], code: &str) -> String {
     let imports = names.iter().map(|named| match named {
         Named {
@@ -135,7 +136,7 @@ pub(super) fn preamble(names: &[Named], code: &str) -> String {
     preamble
 }
 
-/// Whether a program has attributes of something of that name.
+/// Whether a program uses attributes of this name.
 fn uses(code: &str, name: &str) -> bool {
     code.match_indices(name).any(|(at, _)| {
         let before = code[..at].chars().next_back();
@@ -144,8 +145,8 @@ fn uses(code: &str, name: &str) -> bool {
     })
 }
 
-/// What of a schema can be checked here: which parameters there are, which of them are needed, and what
-/// the plain ones are. Schemas come from anywhere, and the caller's tool checks what it is given.
+/// The part of a schema that is checked here: names of parameters, required parameters and simple
+/// types. Schemas are untrusted, and the client's tool validates its arguments anyway.
 fn schema(given: Option<&Value>) -> Value {
     let properties = given.and_then(|schema| schema["properties"].as_object());
     let properties: Map<String, Value> = properties

@@ -1,8 +1,8 @@
-//! `/exec/programmatic`: code that calls the caller's tools, over several requests.
+//! `/exec/programmatic`: code that calls the client's tools over several requests.
 //!
-//! The code is a run of a session with deferred tools. When it waits, the caller gets the calls and a token;
-//! with the answers it goes on. The token is the session's name, which nobody can guess, and finds it for
-//! its owner only. A session that nobody comes back to ends with its lease.
+//! The code is a session's run with deferred tools. When it waits, the client receives the calls
+//! and a token, and continues the run by sending the answers. The token is the session's name. It
+//! cannot be guessed, and is valid only for its owner. An abandoned session ends with its lease.
 
 use std::collections::HashMap;
 use std::sync::Arc;
@@ -37,16 +37,16 @@ use crate::service::owner::Owner;
 use crate::service::passing::Passing;
 use crate::service::shelf;
 
-/// How long a session waits for its caller to come back.
+/// How long a session waits for the client's answers.
 const PATIENCE: Duration = Duration::from_mins(15);
 
-/// Bytes of a file that are copied at once.
+/// Bytes of a file copied at a time.
 const PIECE: u64 = 1 << 20;
 
-/// The header by which a request can be cancelled.
+/// The header with an id for cancelling the request.
 const REQUEST_ID: &str = "x-librechat-code-request-id";
 
-/// How the name of a session begins that is waited for here.
+/// Prefix of the names of these sessions.
 const PREFIX: &str = "ptc-";
 
 pub(super) fn routes() -> Router<App> {
@@ -97,16 +97,16 @@ struct Cancelled {
     request_id: Value,
 }
 
-/// What is known of a session beside what is in it, for as long as its caller may come back. A server that
-/// was started anew finds its sessions, but remembers nothing else of them.
+/// Data about a session, kept while the client may continue it. After a server restart, the
+/// sessions still exist but this data is lost.
 #[derive(Default)]
 struct Memory {
-    /// The id under which its files are kept.
+    /// The storage session of its files.
     files: String,
-    /// The files that it was given, as JSON.
+    /// Its input files as JSON.
     inputs: String,
     names: Vec<Named>,
-    /// Somebody is answering its calls.
+    /// Whether a request is answering its calls.
     is_answered: AtomicBool,
 }
 
@@ -124,7 +124,7 @@ impl shelf::Kept for Memory {
     }
 }
 
-/// The right to answer the calls of a session, which one request at a time has.
+/// The exclusive right to answer a session's calls.
 struct Answering(Arc<Memory>);
 
 async fn programmatic(
@@ -151,7 +151,7 @@ async fn programmatic(
     };
     tokio::select! {
         answer = work => answer,
-        // The work is dropped, and with it the session.
+        // Dropping the work ends the session.
         () = running.cancelled() => {
             let error = "Programmatic execution request cancelled";
             Ok(Json(json!({"status": "error", "error": error})).into_response())
@@ -176,7 +176,7 @@ async fn cancel(
     Ok((StatusCode::ACCEPTED, Json(answer)).into_response())
 }
 
-/// The request as one that can be cancelled, if it has an id.
+/// Registers the request for cancellation if it has an id.
 fn running(
     app: &App,
     requests: &Requests,
@@ -193,7 +193,7 @@ fn running(
     running.ok_or(taken).map(Some)
 }
 
-/// Whether a body is a program with its tools, or their answers; for tests.
+/// Whether a body is a program with tools, or a continuation with answers; for tests.
 pub(super) fn parse(body: Value) -> bool {
     let is_first = body["continuation_token"].is_null();
     let program = match read(body, is_first) {
@@ -222,7 +222,7 @@ fn read(body: Value, is_first: bool) -> Result<Asked, String> {
         }
         if let Some(other) = program.language.as_deref().filter(|l| !matches!(*l, "python" | "py"))
         {
-            return Err(format!("Unsupported language \"{other}\"; only python runs here"));
+            return Err(format!("Unsupported language \"{other}\"; only python is supported"));
         }
         return Ok(Asked::Begin(program));
     }
@@ -264,7 +264,7 @@ async fn begin(
     for tool in names::present(&program.tools, &memory.names) {
         options = options.tool(tool);
     }
-    // What stands before the program is the server's; the run of the request comes after it.
+    // The setup code belongs to the server; the request's run comes after it.
     let new = NewSession::from(options).named(Some(token.clone())).of_server();
     let session = Passing::begin(app.service(), owner, new).await.map_err(failed)?;
     let capture = capture(&program.code);
@@ -300,7 +300,7 @@ async fn go_on(
             failed(error)
         }
     })?;
-    let unknown = || told(StatusCode::BAD_REQUEST, "a call_id is none that was issued");
+    let unknown = || told(StatusCode::BAD_REQUEST, "a call_id was not issued in this execution");
     let answers: Option<Vec<ToolAnswer>> = results.into_iter().map(ToolResult::answer).collect();
     let answers = answers.ok_or_else(unknown)?;
     let files = new_id().map_err(broken)?;
@@ -316,7 +316,7 @@ async fn go_on(
     let outcome = match app.service().answer_at(owner, at, answers).await {
         Ok(outcome) => outcome,
         Err(error) => {
-            // It waits as before.
+            // The session keeps waiting.
             session.keep();
             return Err(match error.code() {
                 "session.no_call" => unknown(),
@@ -339,7 +339,7 @@ async fn go_on(
     told.answer(session, memory, inputs, outcome).await
 }
 
-/// Who is told of a run, and by which token.
+/// The recipient of a response, and the run's token.
 struct Told<'a> {
     app: &'a App,
     store: Store,
@@ -348,7 +348,7 @@ struct Told<'a> {
 }
 
 impl Told<'_> {
-    /// What the caller is told of the run so far.
+    /// The response about the run so far.
     async fn answer(
         self,
         session: Passing,
@@ -370,7 +370,7 @@ impl Told<'_> {
                 written.insert(file.path.clone(), copy);
             }
         }
-        // All that is wanted of it is here.
+        // Everything needed has been read.
         drop(session);
         let mut answer = Answer::only(memory.files.clone(), process::explained(&outcome));
         answer.stdout.clone_from(&outcome.stdout);
@@ -392,7 +392,7 @@ impl Told<'_> {
         Ok(Json(told).into_response())
     }
 
-    /// Has the session wait for the caller, who is told which calls are to be answered.
+    /// Extends the session's lease and returns the pending calls to the client.
     async fn wait(
         self,
         session: Passing,
@@ -422,7 +422,7 @@ fn engine(error: Error) -> Response {
     failed(ServiceError::from(error))
 }
 
-/// A copy of a file that a program left in its session.
+/// Copies a file of the session's workspace to the store.
 async fn copy(store: &Store, files: &SessionFiles, path: &str) -> Result<Written, CopyError> {
     let mut written = store.room()?;
     let mut to = tokio::fs::File::create_new(written.path()).await?;
@@ -446,7 +446,7 @@ enum CopyError {
     Session(#[from] Error),
 }
 
-/// What went wrong, in the words that clients pass on to a model.
+/// The error in the words that clients pass to a model.
 fn problem(outcome: &Outcome) -> Option<String> {
     Some(match Ending::of(outcome) {
         Ending::Exited(0) => return None,
@@ -483,7 +483,7 @@ impl Drop for Answering {
 }
 
 impl ToolResult {
-    /// As the engine has it; `None` when the id is none that is ever given.
+    /// Converts an answer; `None` if its id cannot exist.
     fn answer(self) -> Option<ToolAnswer> {
         let id = self.call_id.strip_prefix("call_")?.parse().ok()?;
         if self.is_error {

@@ -1,4 +1,4 @@
-//! Files that were uploaded or that code left, and directories: on the shelf of their owner for a day.
+//! Storage of uploaded files, output files and directories, each kept for a day.
 
 use std::collections::{BTreeMap, HashSet};
 use std::fs::File;
@@ -8,24 +8,24 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::{Duration, SystemTime};
 
+use data_encoding::HEXLOWER;
 use serde::{Deserialize, Serialize};
 use sha2::{Digest, Sha256};
 use tempfile::TempDir;
 
-use crate::hex::hex;
 use crate::http::app::App;
 use crate::service::Service;
 use crate::service::owner::Owner;
 use crate::service::shelf::Kept;
 
-/// How long a file or a directory is kept after it was last used.
+/// How long a file or directory is kept after its last use.
 const TIME: Duration = Duration::from_hours(24);
-/// Files of one owner.
+/// Maximum number of files of one owner.
 const MAX_FILES: usize = 10_000;
-/// Directories of one owner.
+/// Maximum number of directories of one owner.
 const MAX_DIRECTORIES: usize = 1_000;
 
-/// Where a file is: the storage session, and its id in it. Neither can be guessed.
+/// Location of a file: its storage session and its id. Neither can be guessed.
 #[derive(Clone, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub(super) struct Place {
     pub session: String,
@@ -33,7 +33,7 @@ pub(super) struct Place {
 }
 
 impl Place {
-    /// The id on the shelf. Neither part holds a line break that was given out.
+    /// The key in the cache. Neither part contains a line break.
     fn key(&self) -> String {
         format!("{}\n{}", self.session, self.id)
     }
@@ -43,14 +43,14 @@ impl Place {
     }
 }
 
-/// A file that is kept.
+/// A stored file.
 pub(super) struct Stored {
     pub place: Place,
     /// Path below `/mnt/data`.
     pub name: String,
     pub size: u64,
     pub modified: SystemTime,
-    /// What code does to it is dropped.
+    /// Changes by code are discarded.
     pub is_read_only: bool,
     content: Content,
 }
@@ -69,19 +69,19 @@ impl Kept for Stored {
     }
 }
 
-/// A file on the disk, which goes with this.
+/// A file on disk, deleted on drop.
 struct Content(PathBuf);
 
-/// The files of all owners. Cheap to clone; clones are the same.
+/// The files of all owners. Clones share the same state.
 #[derive(Clone)]
 pub(super) struct Store {
     service: Service,
     disk: Disk,
-    /// Where the directory is made.
+    /// The parent of the storage directory.
     parent: PathBuf,
 }
 
-/// The directory that the files are in, made when the first is kept. Cheap to clone; clones are the same.
+/// The storage directory, created when the first file is stored. Clones share the same directory.
 #[derive(Clone, Default)]
 pub(super) struct Disk(Arc<Shared>);
 
@@ -91,15 +91,15 @@ struct Shared {
     next: AtomicU64,
 }
 
-/// The directory that the files are in, which goes with the process: those of processes that were killed
-/// are removed by the next.
+/// The storage directory, deleted with the process. Directories of killed processes are deleted by
+/// the next process.
 struct Folder {
     dir: TempDir,
-    /// Locked for as long as this process lives.
+    /// Locked while this process lives.
     _lock: File,
 }
 
-/// A file that is being written; unless it is kept, it goes with this.
+/// A file being written. It is deleted on drop unless it is stored.
 pub(super) struct Written {
     content: Content,
     pub size: u64,
@@ -111,12 +111,13 @@ impl Written {
     }
 }
 
-/// What `/mnt/data` holds from call to call, where the caller asks for that. One call at a time has it.
+/// The persistent contents of `/mnt/data`, if the client requests persistence. Locked by one
+/// request at a time.
 pub(super) struct Directory {
-    /// Under which the caller is told of it.
+    /// Its id for the client.
     pub id: String,
     pub contents: tokio::sync::Mutex<Contents>,
-    /// What its contents take in memory.
+    /// Bytes in memory.
     bytes: AtomicU64,
 }
 
@@ -132,9 +133,9 @@ impl Kept for Directory {
 
 #[derive(Default)]
 pub(super) struct Contents {
-    /// By name.
+    /// Files by name.
     pub files: BTreeMap<String, Place>,
-    /// Files that callers have sent along already: what is here may be newer than those.
+    /// Files that clients have already sent. The directory may have newer versions.
     pub seen: HashSet<Place>,
     pub was_used: bool,
 }
@@ -148,7 +149,7 @@ impl Contents {
 }
 
 impl Stored {
-    /// Its bytes on the host.
+    /// Path on the host.
     pub(super) fn path(&self) -> &Path {
         &self.content.0
     }
@@ -156,7 +157,7 @@ impl Stored {
 
 impl Drop for Content {
     fn drop(&mut self) {
-        // The directory that it is in may be gone first.
+        // The storage directory may be deleted first.
         let _ = std::fs::remove_file(&self.0);
     }
 }
@@ -170,7 +171,7 @@ impl Store {
         }
     }
 
-    /// A file that is to be written and may be kept then. It blocks.
+    /// Creates a file to write. Blocks.
     pub(super) fn room(&self) -> io::Result<Written> {
         Ok(Written {
             content: Content(self.disk.path(&self.parent)?),
@@ -178,13 +179,12 @@ impl Store {
         })
     }
 
-    /// The longest file that an owner may keep.
+    /// Maximum size of a file that an owner can store.
     pub(super) fn most(&self, owner: &Owner) -> u64 {
         self.service.room_on_shelf(owner)
     }
 
-    /// Keeps a file that was written. `None` when it is larger than all that an owner may have; then it is
-    /// gone.
+    /// Stores a written file. Returns `None` and deletes the file if it exceeds the owner's limit.
     pub(super) fn keep(
         &self,
         owner: &Owner,
@@ -205,12 +205,12 @@ impl Store {
         fits.then_some(stored)
     }
 
-    /// An owner's file, which was used now.
+    /// Returns an owner's file and records its use.
     pub(super) fn find(&self, owner: &Owner, place: &Place) -> Option<Arc<Stored>> {
         self.service.shelved(owner, &place.key())
     }
 
-    /// An owner's files in one storage session, by name.
+    /// An owner's files in a storage session, by name.
     pub(super) fn list(&self, owner: &Owner, session: &str) -> Vec<Arc<Stored>> {
         let all = self.service.all_shelved::<Stored>(owner).into_iter().map(|(_, stored)| stored);
         let mut files: Vec<_> = all.filter(|stored| stored.place.session == session).collect();
@@ -218,12 +218,12 @@ impl Store {
         files
     }
 
-    /// Forgets an owner's file; whether there was one.
+    /// Deletes an owner's file, and returns whether it existed.
     pub(super) fn remove(&self, owner: &Owner, place: &Place) -> bool {
         self.service.unshelve::<Stored>(owner, &place.key()).is_some()
     }
 
-    /// The directory that an owner's callers know by that name, made if there is none.
+    /// An owner's directory by name, created if missing.
     pub(super) fn directory(&self, owner: &Owner, name: &str) -> io::Result<Arc<Directory>> {
         let id = new_id()?;
         Ok(self.service.shelved_or(owner, &directory_key(name), || Directory {
@@ -233,7 +233,7 @@ impl Store {
         }))
     }
 
-    /// Counts anew what a directory holds. What callers have sent along is forgotten with the file.
+    /// Updates a directory's size. Forgets files that clients sent when they expire.
     pub(super) fn changed(
         &self,
         owner: &Owner,
@@ -249,9 +249,9 @@ impl Store {
     }
 }
 
-/// The id of a directory on the shelf: names have any length.
+/// The key of a directory in the cache. Names have any length.
 fn directory_key(name: &str) -> String {
-    hex(&Sha256::digest(name))
+    HEXLOWER.encode(&Sha256::digest(name))
 }
 
 impl Disk {
@@ -283,19 +283,20 @@ impl Folder {
 const PREFIX: &str = "belljar-files-";
 const LOCK: &str = "lock";
 
-/// Removes the directory of a process that is gone. One that has no lock yet is being made.
+/// Removes the directory of a process that has ended. A directory without a lock is just being
+/// created.
 fn remove_abandoned(dir: &Path) {
     let is_directory = std::fs::symlink_metadata(dir).is_ok_and(|about| about.is_dir());
     let lock = is_directory.then(|| File::open(dir.join(LOCK)));
     if let Some(Ok(lock)) = lock
         && lock.try_lock().is_ok()
     {
-        // Somebody else's cannot be removed, and stays.
+        // Directories of other users cannot be removed.
         let _ = std::fs::remove_dir_all(dir);
     }
 }
 
-/// An id that nobody can guess.
+/// An id that cannot be guessed.
 pub(super) fn new_id() -> io::Result<String> {
     use base64::Engine as _;
     let mut bytes = [0; 18];
@@ -303,7 +304,7 @@ pub(super) fn new_id() -> io::Result<String> {
     Ok(base64::engine::general_purpose::URL_SAFE_NO_PAD.encode(bytes))
 }
 
-/// A file as requests name it. Beside these fields it is sent back as it came.
+/// A reference to a file in a request. Unknown fields are returned unchanged.
 #[derive(Clone, Debug, Deserialize, Serialize)]
 pub(super) struct FileRef {
     pub id: String,

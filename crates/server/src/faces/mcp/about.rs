@@ -1,4 +1,4 @@
-//! What a model is told before it begins: what can be imported, what does not work, how far code may go.
+//! The description for models: installed packages, restrictions and limits.
 
 use std::fmt::Write as _;
 
@@ -7,7 +7,8 @@ use belljar::{Outcome, Request};
 
 use crate::service::Service;
 
-/// Lists what is installed, by the names of what describes it: to read all of that takes far longer.
+/// Lists packages by their metadata's directory names, which is much faster than reading the
+/// metadata.
 const LIST_PACKAGES: &str = "\
 import importlib.metadata, sys
 result = {'python': '.'.join(map(str, sys.version_info[:3]))}
@@ -17,16 +18,16 @@ for one in importlib.metadata.distributions():
     result[package.replace('_', '-')] = version
 ";
 
-/// What a model is told.
+/// Descriptions for models.
 pub(super) struct About {
-    /// For `run_python`.
+    /// Of `run_python`.
     pub tool: String,
-    /// For the server as a whole.
+    /// Of the server.
     pub instructions: String,
 }
 
 impl About {
-    /// Asks an interpreter what there is.
+    /// Queries an interpreter.
     pub(super) async fn of(service: &Service, image: &ImageChoice, functions: &str) -> Self {
         let mut request = Request::new(LIST_PACKAGES);
         request.image = match image {
@@ -34,7 +35,8 @@ impl About {
             named => named.clone(),
         };
         let found = service.runtime().run(request).await;
-        let outcome = found.inspect_err(|error| tracing::warn!(%error, "packages are not known"));
+        let outcome =
+            found.inspect_err(|error| tracing::warn!(%error, "cannot list the installed packages"));
         Self::write(&outcome.ok().map(|run| packages(&run.outcome)).unwrap_or_default(), functions)
     }
 

@@ -1,4 +1,4 @@
-//! What a client asks of a tool, checked.
+//! Parsing and validation of tool calls.
 
 use std::collections::BTreeMap;
 use std::time::Duration;
@@ -9,7 +9,7 @@ use serde::de::DeserializeOwned;
 use serde::{Deserialize, Deserializer};
 use serde_json::{Map, Value};
 
-/// A call of one of our tools.
+/// A valid call of a tool.
 #[derive(Debug)]
 pub(super) enum Call {
     Run(RunPython),
@@ -21,12 +21,12 @@ pub(super) enum Call {
     Write(WriteFile),
 }
 
-/// Why a call is none.
+/// Why a call is invalid.
 #[derive(Debug)]
 pub(super) enum Wrong {
-    /// There is no tool of that name.
+    /// The tool does not exist.
     Tool,
-    /// Its arguments are others than it takes.
+    /// The arguments are invalid.
     Arguments(String),
 }
 
@@ -79,23 +79,23 @@ pub(super) struct WriteFile {
 #[serde(deny_unknown_fields)]
 struct Nothing {}
 
-/// A file for the code.
+/// An input file.
 #[derive(Debug)]
 pub(super) struct GivenFile {
     pub path: String,
     pub content: GivenContent,
 }
 
-/// What is in a file.
+/// The content of a file.
 #[derive(Debug)]
 pub(super) enum GivenContent {
     Bytes(Vec<u8>),
-    /// What one of our resources holds.
+    /// Content of a resource of this server.
     Resource(String),
 }
 
 impl Call {
-    /// A call of the tool `name`.
+    /// Parses a call of the tool `name`.
     pub(super) fn of(name: &str, arguments: Option<Map<String, Value>>) -> Result<Self, Wrong> {
         let arguments = arguments.unwrap_or_default();
         Ok(match name {
@@ -115,7 +115,7 @@ impl Call {
 }
 
 impl WriteFile {
-    /// The bytes to be written.
+    /// Decodes the content.
     pub(super) fn bytes(&self) -> Result<Vec<u8>, Wrong> {
         content(self.text.clone(), self.base64.clone(), None).map_err(Wrong::Arguments).map(
             |content| match content {
@@ -130,7 +130,7 @@ fn read<T: DeserializeOwned>(arguments: Map<String, Value>) -> Result<T, Wrong> 
     serde_json::from_value(Value::Object(arguments)).map_err(|e| Wrong::Arguments(e.to_string()))
 }
 
-/// A text that is there: models write an empty one, or null, for none.
+/// A non-empty text: models write an empty text or null for an omitted value.
 fn filled<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Option<String>, D::Error> {
     let text = Option::<String>::deserialize(deserializer)?;
     Ok(text.filter(|text| !text.is_empty()))
@@ -140,11 +140,11 @@ fn seconds<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Option<Duration
     let Some(seconds) = Option::<f64>::deserialize(deserializer)? else {
         return Ok(None);
     };
-    let wrong = || serde::de::Error::custom("timeout: not a number of seconds that can be waited");
+    let wrong = || serde::de::Error::custom("timeout: not a valid number of seconds");
     Duration::try_from_secs_f64(seconds).map(Some).map_err(|_| wrong())
 }
 
-/// An entry of the list of files.
+/// An entry of a list of files.
 #[derive(Deserialize)]
 #[serde(deny_unknown_fields)]
 struct Listed {
@@ -157,7 +157,7 @@ struct Listed {
     uri: Option<String>,
 }
 
-/// The same where paths are keys, as others have it.
+/// A file as the value of a map by paths, the other form that models use.
 #[derive(Deserialize)]
 #[serde(untagged)]
 enum Named {
@@ -223,7 +223,7 @@ fn content(
     base64: Option<String>,
     uri: Option<String>,
 ) -> Result<GivenContent, String> {
-    // One that is empty beside another that is not is a model's way to leave it out.
+    // Models pass an empty text for the field that they omit.
     let filled = |text: Option<String>| text.filter(|text| !text.is_empty());
     let is_given = text.is_some() || base64.is_some();
     match (filled(text), filled(base64), filled(uri)) {
@@ -231,11 +231,11 @@ fn content(
         (None, Some(base64), None) => BASE64
             .decode(base64)
             .map(GivenContent::Bytes)
-            .map_err(|error| format!("its base64 is none: {error}")),
+            .map_err(|error| format!("invalid base64: {error}")),
         (None, None, Some(uri)) => Ok(GivenContent::Resource(uri)),
         (None, None, None) if is_given => Ok(GivenContent::Bytes(Vec::new())),
-        (None, None, None) => Err("it needs text or base64".into()),
-        _ => Err("it needs one of text and base64, and has more".into()),
+        (None, None, None) => Err("text or base64 is missing".into()),
+        _ => Err("only one of text and base64 is allowed".into()),
     }
 }
 

@@ -1,4 +1,4 @@
-//! What the tools do.
+//! Execution of tool calls.
 
 use std::time::Duration;
 
@@ -21,16 +21,16 @@ use crate::service::anywhere::Use;
 use crate::service::error::ServiceError;
 use crate::service::owner::Owner;
 
-/// Time of a run whose code can call other servers, where nothing else is said.
+/// Default time limit of a run whose code can call other servers.
 const TIME_WITH_SERVERS: Duration = Duration::from_mins(1);
 
-/// What is kept of each output stream where nothing else is said, in bytes: a model reads it, some
-/// clients give it the whole outcome.
+/// Default limit of each output stream, in bytes. Models read it, and some clients give them the
+/// whole outcome.
 const MAX_OUTPUT: u64 = 256 << 10;
-/// The longest table, in characters, for the same reason.
+/// Maximum size of a table, in characters, for the same reason.
 const MAX_TABLE: u32 = 4_000;
 
-/// Why a call failed, to be told.
+/// Why a call failed.
 enum Failed {
     Service(ServiceError),
     Otherwise(String),
@@ -43,7 +43,7 @@ impl<E: Into<ServiceError>> From<E> for Failed {
 }
 
 impl Handler {
-    /// Does what was called for. What goes wrong is told in the result, where the model sees it.
+    /// Runs a tool call. Errors are part of the result, where the model sees them.
     pub(super) async fn call(
         &self,
         owner: &Owner,
@@ -87,7 +87,7 @@ impl Handler {
         let cancelled = async {
             context.ct.cancelled().await;
             interrupt.interrupt();
-            // The run ends by that, and with it the wait for this.
+            // The interrupt ends the run, and so drops this future.
             std::future::pending::<()>().await;
         };
         let Some(id) = asked.session_id else {
@@ -134,12 +134,12 @@ impl Handler {
         Ok(shown.result(&read))
     }
 
-    /// The request of a run.
+    /// Builds the request of a run.
     async fn request(&self, owner: &Owner, asked: &RunPython) -> Result<Request, Failed> {
         let options = &self.shared.options;
         let mut request = match asked.session_id {
             None => options.start.clone(),
-            // The session has the rest.
+            // The session has the other settings.
             Some(_) => Request::default(),
         };
         request.code.clone_from(&asked.code);
@@ -203,7 +203,7 @@ impl Handler {
         let id = at.id().to_owned();
         at.done().await?;
         Ok(said(
-            format!("session {id} is as it was after run {}", asked.to),
+            format!("session {id} is now in its state after run {}", asked.to),
             json!({"session_id": id, "execution": asked.to}),
         ))
     }
@@ -273,7 +273,7 @@ fn text<'a>(value: &'a Value, key: &str) -> &'a str {
     value[key].as_str().unwrap_or_default()
 }
 
-/// An error with its causes and what to do about it.
+/// An error with its causes and hint.
 fn told(error: &ServiceError) -> String {
     let mut text = error.to_string();
     if let ServiceError::Engine(belljar::Error::Refused(refusal)) = error {
@@ -286,7 +286,7 @@ fn told(error: &ServiceError) -> String {
         ..
     } = error
     {
-        text = format!("{text}; try again in {} s", wait.as_secs().max(1));
+        text = format!("{text}; retry in {} s", wait.as_secs().max(1));
     }
     match error.hint() {
         Some(hint) => format!("{text}\nHint: {hint}"),

@@ -1,12 +1,12 @@
-//! The tools as clients list them.
+//! The list of tools.
 
 use std::sync::Arc;
 
 use rmcp::model::{Tool, ToolAnnotations};
 use serde_json::{Map, Value, json};
 
-/// The tools, in an order that stays. `about` is what `run_python` says of packages, limits and functions.
-/// With `calls_others` code reaches other servers, and so whatever these do.
+/// The tools in a fixed order. `about` describes packages, limits and functions in `run_python`.
+/// `calls_others` means that code can reach other servers, and so the outside world.
 pub(super) fn tools(about: &str, calls_others: bool) -> Vec<Tool> {
     let session = json!({"type": "string", "description": "The id of the session."});
     vec![
@@ -14,30 +14,30 @@ pub(super) fn tools(about: &str, calls_others: bool) -> Vec<Tool> {
             "run_python",
             "Run Python",
             &format!(
-                "Run Python code in a sandbox and return what it prints, the value of its last expression, \
-                 figures and files. Without session_id every call starts anew; with it variables and files \
+                "Run Python code in a sandbox and return its output, the value of its last expression, \
+                 figures and files. Without session_id every call starts fresh; with it variables and files \
                  stay from call to call.\n{about}"
             ),
             json!({
                 "code": {"type": "string", "description": "Python source. The value of the last expression is printed, as in a notebook."},
-                "session_id": {"type": "string", "description": "The session to run in, from create_session. Leave it out for a run of its own."},
+                "session_id": {"type": "string", "description": "The session to run in, from create_session. Omit it for an independent run."},
                 "files": {
                     "type": "array",
                     "description": "Files to place in the working directory before the code runs.",
                     "items": {
                         "type": "object",
                         "properties": {
-                            "path": {"type": "string", "description": "Where, relative to the working directory."},
-                            "text": {"type": "string", "description": "What is in it, as text."},
-                            "base64": {"type": "string", "description": "What is in it, as base64, instead of text."},
+                            "path": {"type": "string", "description": "Path relative to the working directory."},
+                            "text": {"type": "string", "description": "Content as text."},
+                            "base64": {"type": "string", "description": "Content as base64, instead of text."},
                             "uri": {"type": "string", "description": "A belljar:// file of an earlier run, instead of text."},
                         },
                         "required": ["path"],
                         "additionalProperties": false,
                     },
                 },
-                "timeout": {"type": "number", "description": "Seconds after which the code is stopped."},
-                "result_var": {"type": "string", "description": "A variable whose value is to be returned as JSON; without it the variable named result is."},
+                "timeout": {"type": "number", "description": "Time limit in seconds."},
+                "result_var": {"type": "string", "description": "Variable whose value to return as JSON; by default the variable named result."},
             }),
             &["code"],
             hints(false, calls_others, false).open_world(calls_others),
@@ -46,10 +46,10 @@ pub(super) fn tools(about: &str, calls_others: bool) -> Vec<Tool> {
         tool(
             "create_session",
             "Create a session",
-            "Start a Python session, whose variables, imports and files stay from one run_python to the next. \
+            "Start a Python session, whose variables, imports and files persist from one run_python to the next. \
              Returns its session_id.",
             json!({
-                "image": {"type": "string", "description": "What is imported already: core (standard library), data (numpy, pandas, matplotlib; the default) or science (also scipy, sklearn, statsmodels, sympy)."},
+                "image": {"type": "string", "description": "Preimported packages: core (standard library), data (numpy, pandas, matplotlib; the default) or science (also scipy, sklearn, statsmodels, sympy)."},
             }),
             &[],
             hints(false, false, false),
@@ -58,7 +58,7 @@ pub(super) fn tools(about: &str, calls_others: bool) -> Vec<Tool> {
         tool(
             "fork_session",
             "Fork a session",
-            "Copy a session, variables and files included, to try something without changing it. Returns the \
+            "Copy a session with its variables and files, to try something without changing it. Returns the \
              session_id of the copy.",
             json!({"session_id": session}),
             &["session_id"],
@@ -68,10 +68,10 @@ pub(super) fn tools(about: &str, calls_others: bool) -> Vec<Tool> {
         tool(
             "rewind_session",
             "Rewind a session",
-            "Put a session back to what it was after one of its runs. Later runs are forgotten.",
+            "Return a session to its state after one of its runs. Later runs are discarded.",
             json!({
                 "session_id": session,
-                "to": {"type": "integer", "minimum": 0, "description": "The number of the run, from 1; 0 is the beginning. run_python returns it as execution."},
+                "to": {"type": "integer", "minimum": 0, "description": "The number of the run, from 1; 0 is the start. run_python returns it as execution."},
             }),
             &["session_id", "to"],
             hints(false, true, true),
@@ -83,7 +83,7 @@ pub(super) fn tools(about: &str, calls_others: bool) -> Vec<Tool> {
         tool(
             "list_sessions",
             "List sessions",
-            "List the sessions there are, the oldest first.",
+            "List the existing sessions, oldest first.",
             json!({}),
             &[],
             hints(true, false, true),
@@ -108,15 +108,15 @@ pub(super) fn tools(about: &str, calls_others: bool) -> Vec<Tool> {
             "Write a file into the working directory of a session.",
             json!({
                 "session_id": session,
-                "path": {"type": "string", "description": "Where, relative to the working directory. A file that is there is replaced."},
-                "text": {"type": "string", "description": "What is in it, as text."},
-                "base64": {"type": "string", "description": "What is in it, as base64, instead of text."},
+                "path": {"type": "string", "description": "Path relative to the working directory. An existing file is replaced."},
+                "text": {"type": "string", "description": "Content as text."},
+                "base64": {"type": "string", "description": "Content as base64, instead of text."},
             }),
             &["session_id", "path"],
             hints(false, true, true),
             outputs(
                 &["path", "uri"],
-                &json!({"size": {"type": "integer", "description": "Bytes that were written."}}),
+                &json!({"size": {"type": "integer", "description": "Number of bytes written."}}),
             ),
         ),
     ]
@@ -150,17 +150,17 @@ fn object(properties: Value, required: &[&str]) -> Map<String, Value> {
     Map::from_iter(entries)
 }
 
-/// What is always in the structured content of a tool: `texts`, and values of other types.
+/// Common structured content of a tool: the text fields `texts`, and `others`.
 fn outputs(texts: &[&str], others: &Value) -> Map<String, Value> {
     let mut properties = Map::new();
     for &name in texts {
         let about = match name {
             "session_id" => "The id of the session.",
-            "forked_from" => "The id of the session that was copied.",
-            "image" => "What was imported in it from the start.",
-            "status" => "What it is doing.",
-            "path" => "The file, relative to the working directory.",
-            _ => "Where the file can be read.",
+            "forked_from" => "The id of the copied session.",
+            "image" => "The image of the session.",
+            "status" => "Its status.",
+            "path" => "The path relative to the working directory.",
+            _ => "The file's URI.",
         };
         properties.insert(name.to_owned(), json!({"type": "string", "description": about}));
     }
@@ -170,7 +170,7 @@ fn outputs(texts: &[&str], others: &Value) -> Map<String, Value> {
     object(Value::Object(properties), &required)
 }
 
-/// What a run answers, as far as clients may count on it: the outcome has more.
+/// Stable fields of a run's structured content; the outcome has more.
 fn run_output() -> Map<String, Value> {
     let text = |about: &str| json!({"type": "string", "description": about});
     let file =
@@ -180,14 +180,14 @@ fn run_output() -> Map<String, Value> {
         object(json!({"name": text("The variable."), "repr": text("Its text.")}), &["name"]);
     object(
         json!({
-            "success": {"type": "boolean", "description": "Whether the code ran to its end."},
-            "result": {"description": "The value of the variable that was asked for, as JSON."},
-            "stdout": text("What was written to standard output."),
-            "stderr": text("What was written to standard error."),
-            "files": files("The files that were written."),
+            "success": {"type": "boolean", "description": "Whether the code ran to completion."},
+            "result": {"description": "The value of the requested variable as JSON."},
+            "stdout": text("Standard output."),
+            "stderr": text("Standard error."),
+            "files": files("The written files."),
             "plots": files("The figures among them."),
             "dataframes": {"type": "array", "description": "The tables.", "items": frame},
-            "error": {"type": ["string", "null"], "description": "What went wrong, in a line."},
+            "error": {"type": ["string", "null"], "description": "The error in one line."},
         }),
         &["success", "result", "stdout", "stderr", "files", "plots", "dataframes", "error"],
     )
@@ -205,8 +205,8 @@ fn hints(reads_only: bool, is_destructive: bool, is_idempotent: bool) -> ToolAnn
 mod tests {
     use super::*;
 
-    /// What strict clients refuse: anything goes, a choice of types, formats that JSON has no numbers
-    /// for, parameters without a description.
+    /// Rejects what strict clients reject: schemas that accept anything, type unions, number
+    /// formats unknown to JSON, and parameters without descriptions.
     fn check(place: &str, schema: &Value) {
         let Value::Object(map) = schema else {
             panic!("{place}: {schema}");

@@ -1,5 +1,5 @@
-//! The protocol's sessions where several servers share a store: what a client said when it began is written
-//! there, so that a server that does not know its session goes on with it as if it had begun here.
+//! MCP sessions of several servers that share a store. The client's initialization is saved, so
+//! that a server that does not know a session can continue it.
 
 use std::pin::Pin;
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
@@ -12,14 +12,14 @@ use crate::service::Service;
 use crate::service::anywhere::Document;
 use crate::service::error::ServiceError;
 
-/// What they are in the store.
+/// Kind of document in the store.
 const KIND: &str = "conversations";
-/// How long one can be taken up on another server after it began, or was taken up last.
+/// How long a saved session is valid after it began or was last continued.
 const TIME: Duration = Duration::from_hours(24);
 
 type Doing<'a, T> = Pin<Box<dyn Future<Output = Result<T, SessionStoreError>> + Send + 'a>>;
 
-/// The protocol's sessions in the store. Whose one is its id says, which is signed.
+/// MCP sessions in the store. The owner is part of the session's signed id.
 pub(super) struct Conversations(pub Service);
 
 impl Conversations {

@@ -1,4 +1,4 @@
-//! The parsers of what clients of MCP send, as fuzz targets and tests call them.
+//! Parsers of MCP clients' input, for fuzz targets and tests.
 
 use serde_json::{Map, Value};
 
@@ -7,7 +7,7 @@ use belljar_text::{line_of, lines_of};
 use super::arguments::Call;
 use super::uri::Place;
 
-/// Reads bytes in the form that the first one names; whether they are what they should be.
+/// Parses the bytes as the format that the first byte selects, and returns whether they are valid.
 pub(crate) fn parse(bytes: &[u8]) -> bool {
     let Some((form, bytes)) = bytes.split_first() else {
         return false;
@@ -28,7 +28,7 @@ pub(crate) fn parse(bytes: &[u8]) -> bool {
     }
 }
 
-/// A call of one of our tools: its name, and after a line break its arguments.
+/// A tool call: name, line break, arguments.
 fn call(bytes: &[u8]) -> bool {
     let end = bytes.iter().position(|byte| *byte == b'\n').unwrap_or(bytes.len());
     let (name, arguments) = bytes.split_at(end);

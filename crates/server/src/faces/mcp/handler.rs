@@ -1,4 +1,4 @@
-//! The handler: what of the protocol is ours, one call for each request.
+//! The request handler of the protocol.
 
 use std::sync::Arc;
 
@@ -22,20 +22,20 @@ use super::uri::TEMPLATES;
 use crate::service::Service;
 use crate::service::owner::Owner;
 
-/// How long what is listed may be taken for fresh, in milliseconds: it changes with the server only.
+/// How long clients may cache lists, in milliseconds. They change only with the server.
 const LISTS_LAST: u64 = 3_600_000;
 
-/// Answers the requests of a client. Cheap to clone.
+/// Answers a client's requests. Clones share the same state.
 #[derive(Clone)]
 pub(super) struct Handler {
     pub(super) shared: Arc<Shared>,
 }
 
-/// What all connections share.
+/// State shared by all connections.
 pub(super) struct Shared {
     pub service: Service,
     pub options: Options,
-    /// Who asks over standard streams. Over HTTP every request says so itself.
+    /// The owner over standard streams. Over HTTP each request has its own.
     pub owner: Option<Owner>,
     about: OnceCell<About>,
 }
@@ -52,7 +52,7 @@ impl Handler {
         }
     }
 
-    /// What models are told; an interpreter is asked for it once.
+    /// The description for models, queried once.
     pub(super) async fn about(&self) -> &About {
         let shared = &self.shared;
         let ask = || About::of(&shared.service, shared.options.image(), shared.options.listing());
@@ -126,7 +126,7 @@ impl ServerHandler for Handler {
             Ok(call) => self.call(&owner, call, &context).await,
             Err(Wrong::Arguments(why)) => Self::refused(&format!("{}: {why}", request.name)),
             Err(Wrong::Tool) => {
-                let message = format!("there is no tool {}", request.name);
+                let message = format!("unknown tool {}", request.name);
                 return Err(ErrorData::invalid_params(message, None));
             }
         };
@@ -165,7 +165,7 @@ impl ServerHandler for Handler {
         Ok(self.resource(&owner, &request.uri).await?.into())
     }
 
-    /// There are none, and no capability says that there could be.
+    /// There are no prompts, and the capabilities do not offer any.
     async fn list_prompts(
         &self,
         _: Option<PaginatedRequestParams>,

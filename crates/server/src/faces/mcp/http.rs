@@ -1,4 +1,4 @@
-//! `/mcp`: the protocol's Streamable HTTP.
+//! `/mcp`: the protocol's Streamable HTTP transport.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -9,6 +9,7 @@ use axum::extract::{Request, State};
 use axum::http::{HeaderValue, Method, StatusCode};
 use axum::response::{IntoResponse, Response};
 use axum::routing::any;
+use data_encoding::HEXLOWER;
 use futures_util::StreamExt;
 use hmac::{Hmac, KeyInit, Mac};
 use rmcp::transport::streamable_http_server::session::local::LocalSessionManager;
@@ -21,8 +22,8 @@ use super::conversations::Conversations;
 use super::handler::Handler;
 use super::options::Options;
 use super::revision;
-use super::sessions::{Sessions, asked_by};
-use crate::hex::hex;
+use super::sessions::{Sessions, run_for};
+
 use crate::http::app::App;
 use crate::http::json;
 use crate::http::problem::Problem;
@@ -30,13 +31,13 @@ use crate::http::sealed::{self, Sealed};
 use crate::service::error::ServiceError;
 use crate::service::owner::Owner;
 
-/// The header by which clients of the older revision say which of their sessions they mean.
+/// The header with the session id, for clients of the older revision.
 const SESSION: &str = "mcp-session-id";
 
-/// How long one may be silent.
+/// Idle timeout of such a session.
 const SESSION_TIME: Duration = Duration::from_hours(1);
 
-/// The face, made with the first request.
+/// The transport, created by the first request.
 struct Face {
     protocol: StreamableHttpService<Handler, Sessions>,
     signer: Signer,
@@ -66,7 +67,7 @@ impl Face {
         let ended = app.ended().child_token();
         let config = StreamableHttpServerConfig::default()
             .with_cancellation_token(ended.clone())
-            // Hosts and origins are checked for all faces alike, in front of them.
+            // `guard` checks hosts and origins for all faces.
             .disable_allowed_hosts()
             .disable_allowed_origins()
             .with_max_request_body_bytes(app.settings().body_bytes);
@@ -102,7 +103,7 @@ impl Face {
         request.extensions_mut().insert(owner.clone());
         let method = request.method().clone();
         let has_empty_events = revision::has_empty_events(request.headers());
-        let answered = asked_by(owner.clone(), Box::pin(self.protocol.handle(request))).await;
+        let answered = run_for(owner.clone(), Box::pin(self.protocol.handle(request))).await;
         let Some(response) = answered.map(IntoResponse::into_response) else {
             return busy();
         };
@@ -115,13 +116,13 @@ impl Face {
         if !is_listening {
             return response;
         }
-        // A stream on which the client asks for nothing does not keep the server from stopping.
+        // An open stream without requests must not delay the server's shutdown.
         let stopping = self.stopping.clone().cancelled_owned();
         response.map(|body| Body::from_stream(body.into_data_stream().take_until(stopping)))
     }
 }
 
-/// Reads the body into the request: the protocol's own reader knows no bound of values.
+/// Reads the body here, because the transport does not limit the number of JSON values.
 async fn read(request: Request, owner: &Owner) -> Result<Request, Problem> {
     if !sealed::has_body(&request) {
         return Ok(request);
@@ -133,7 +134,7 @@ async fn read(request: Request, owner: &Owner) -> Result<Request, Problem> {
     Ok(Request::from_parts(parts, bytes.into()))
 }
 
-/// With the server end the protocol's sessions, which otherwise hold on to what they share.
+/// Ends the protocol's sessions with the server. They hold references to shared state.
 impl Drop for Face {
     fn drop(&mut self) {
         self.ended.cancel();
@@ -141,39 +142,30 @@ impl Drop for Face {
 }
 
 fn busy() -> Response {
-    let message = "there are as many sessions as there can be";
+    let message = "the maximum number of sessions is reached; retry later";
     Problem::new(StatusCode::SERVICE_UNAVAILABLE, "busy", message).into_response()
 }
 
-/// Binds the protocol's sessions to whoever began them: what clients see of an id carries a signature of
-/// it and its owner.
+/// Binds sessions to their owners: the id that clients see contains a signature of the id and the
+/// owner.
 struct Signer(Option<[u8; 64]>);
 
 impl Signer {
     fn new() -> Self {
         let mut key = [0; 64];
-        // Without random numbers there are no sessions.
+        // Without random numbers, no session can be created.
         Self(getrandom::fill(&mut key).is_ok().then_some(key))
     }
 
     fn signed(&self, owner: &Owner, id: &HeaderValue) -> Option<HeaderValue> {
         let id = id.to_str().ok()?;
-        HeaderValue::from_str(&format!(
-            "{id}.{}",
-            hex(&self.mac(owner, id)?.finalize().into_bytes())
-        ))
-        .ok()
+        let signature = HEXLOWER.encode(&self.mac(owner, id)?.finalize().into_bytes());
+        HeaderValue::from_str(&format!("{id}.{signature}")).ok()
     }
 
     fn opened(&self, owner: &Owner, shown: &HeaderValue) -> Option<HeaderValue> {
         let (id, signature) = shown.to_str().ok()?.split_once('.')?;
-        let mut bytes = [0; 32];
-        if signature.len() != 64 || !signature.is_ascii() {
-            return None;
-        }
-        for (byte, digits) in bytes.iter_mut().zip(signature.as_bytes().chunks(2)) {
-            *byte = u8::from_str_radix(std::str::from_utf8(digits).ok()?, 16).ok()?;
-        }
+        let bytes = HEXLOWER.decode(signature.as_bytes()).ok()?;
         self.mac(owner, id)?.verify_slice(&bytes).ok()?;
         HeaderValue::from_str(id).ok()
     }

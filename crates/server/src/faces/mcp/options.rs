@@ -1,36 +1,35 @@
-//! How the face of MCP was started.
+//! Settings of the MCP face.
 
 use belljar::request::ImageChoice;
 use belljar::{Request, RequestLimits, Tool};
 
-/// What holds for all runs that models ask for.
+/// Settings of all runs.
 #[derive(Default)]
 #[non_exhaustive]
 pub struct Options {
-    /// What every run sees and how far it may go, unless the call says otherwise: image, limits, mounts,
-    /// environment.
+    /// Defaults of every run: image, limits, mounts, environment.
     pub start: Request,
-    /// Functions outside the sandbox that the code can call.
+    /// Functions outside the sandbox that code can call.
     pub functions: Option<Functions>,
 }
 
-/// Functions that code can call and that reach beyond its sandbox.
+/// Functions outside the sandbox.
 pub struct Functions {
-    /// The functions.
+    /// The functions as tools.
     pub tools: Vec<Tool>,
-    /// Their signatures, a line for each, for the model.
+    /// Their signatures for the model, one per line.
     pub listing: String,
 }
 
 impl Options {
-    /// Sets what every run starts from.
+    /// Sets the defaults of every run.
     #[must_use]
     pub fn start(mut self, start: Request) -> Self {
         self.start = start;
         self
     }
 
-    /// Lets the code call these functions.
+    /// Lets code call these functions.
     #[must_use]
     pub fn functions(mut self, functions: Functions) -> Self {
         self.functions = Some(functions);

@@ -1,4 +1,4 @@
-//! Tells a client how far a run is: the last line that it has printed.
+//! Progress notifications: the last line that a run has printed.
 
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
@@ -11,19 +11,19 @@ use tokio::task::JoinHandle;
 
 use belljar_text::line_of;
 
-/// The least time between two messages.
+/// Minimum interval between notifications.
 const PAUSE: Duration = Duration::from_millis(100);
-/// The longest line, in bytes and in characters.
+/// Maximum length of a line, in bytes and in characters.
 const MAX_LINE: usize = 4 << 10;
 const MAX_MESSAGE: usize = 200;
 
-/// Tells one client about one run; dropped, it tells no more.
+/// Sends one run's progress to one client until it is dropped.
 pub(super) struct Teller {
     printed: Arc<Printed>,
     telling: JoinHandle<()>,
 }
 
-/// What was printed last.
+/// The latest output.
 #[derive(Default)]
 struct Printed {
     lines: Mutex<Lines>,
@@ -32,10 +32,10 @@ struct Printed {
 
 #[derive(Default)]
 struct Lines {
-    /// How many have ended.
+    /// Number of complete lines.
     count: u64,
     last: Vec<u8>,
-    /// The one that has not ended.
+    /// The incomplete line.
     open: Vec<u8>,
 }
 
@@ -46,7 +46,7 @@ impl Teller {
         Self { printed, telling }
     }
 
-    /// Who is to see the output.
+    /// The watcher of the run's output.
     pub(super) fn watcher(&self) -> Arc<dyn OutputWatcher> {
         Arc::clone(&self.printed) as _
     }
@@ -68,7 +68,7 @@ impl OutputWatcher for Printed {
 }
 
 impl Lines {
-    /// Returns whether a line has ended.
+    /// Returns whether a line was completed.
     fn take(&mut self, bytes: &[u8]) -> bool {
         let mut has_ended = false;
         for piece in bytes.split_inclusive(|byte| *byte == b'\n') {

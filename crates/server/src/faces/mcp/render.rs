@@ -1,4 +1,4 @@
-//! An outcome as a client of MCP shows it: text, figures, links to files, and all of it as JSON.
+//! Converts an outcome to a tool result: text, figures, resource links and structured content.
 
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD as BASE64;
@@ -10,31 +10,30 @@ use serde_json::Value;
 use super::uri::Place;
 use belljar_text::cut;
 
-/// The most figures that come as images; the others are files like any.
+/// Maximum number of figures returned as images. Others are linked like files.
 const MAX_IMAGES: usize = 8;
-/// The largest one, in bytes.
+/// Maximum size of an image, in bytes.
 const MAX_IMAGE: u64 = 2 << 20;
-/// The most bytes of all of them.
+/// Maximum size of all images, in bytes.
 const MAX_IMAGES_TOGETHER: u64 = 4 << 20;
-/// The most links to files.
+/// Maximum number of links to files.
 const MAX_LINKS: usize = 50;
-/// The longest text of one part, in characters: what is left out is in the structured content.
+/// Maximum length of a text part, in characters. Omitted text is in the structured content.
 const MAX_PART: usize = 50_000;
-/// The most tables that are shown where nothing was printed, and the longest, in characters.
+/// Maximum number of tables shown if nothing was printed, and maximum length in characters.
 const MAX_TABLES: usize = 5;
 const MAX_TABLE: usize = 5_000;
 
-/// What a run was, and where its files are found.
+/// A run to render, and where its files are.
 pub(super) struct Shown<'a> {
     pub outcome: &'a Outcome,
-    /// Where its files lie, if they can be had later.
+    /// Where its files can be read later.
     pub place: Option<Place>,
-    /// Whether the client knows links; others are told in text where the files are.
+    /// Whether the client supports resource links. Others get the URIs as text.
     pub has_links: bool,
 }
 
-/// The figures that come as images, each once: those of them that clients show, as far as there is
-/// room.
+/// The figures to return as images: supported formats within the limits, without duplicates.
 pub(super) fn images(outcome: &Outcome) -> Vec<&str> {
     let mut left = MAX_IMAGES_TOGETHER;
     let mut chosen = Vec::new();
@@ -50,7 +49,7 @@ pub(super) fn images(outcome: &Outcome) -> Vec<&str> {
 }
 
 impl Shown<'_> {
-    /// The result of the call; `images` are the bytes of those.
+    /// The result of the call. `images` are the figures' bytes.
     pub(super) fn result(&self, images: &[(String, Vec<u8>)]) -> CallToolResult {
         let outcome = self.outcome;
         let mut content = vec![ContentBlock::text(self.text())];
@@ -134,14 +133,14 @@ impl Shown<'_> {
         }
         let cut: Vec<&str> = outcome.truncated.iter().map(|what| what_of(*what)).collect();
         if !cut.is_empty() {
-            notes.push(format!("[cut at its limit: {}]", cut.join(", ")));
+            notes.push(format!("[truncated at the limit: {}]", cut.join(", ")));
         }
         if let Some(session) = &outcome.session
             && session.interpreter_restarted
         {
-            let why = session.restart_reason.as_deref().unwrap_or("it was lost");
+            let why = session.restart_reason.as_deref().unwrap_or("its interpreter was lost");
             notes.push(format!(
-                "[the session is back in the state before this run, since its interpreter was lost: {why}]"
+                "[the session is back in its state before this run, because its interpreter was lost: {why}]"
             ));
         }
         notes.join("\n")
@@ -183,13 +182,13 @@ fn what_of(what: Truncated) -> &'static str {
     }
 }
 
-/// The media type of a picture that clients show.
+/// The media type of an image format that clients support.
 fn image_type(path: &str) -> Option<&'static str> {
     let kind = mime_guess::from_path(path).first_raw()?;
     matches!(kind, "image/png" | "image/jpeg" | "image/gif" | "image/webp").then_some(kind)
 }
 
-/// Beginning and end of a long text.
+/// The start and end of a long text.
 fn middle_cut(text: &str) -> String {
     let count = text.chars().count();
     if count <= MAX_PART {
@@ -198,7 +197,7 @@ fn middle_cut(text: &str) -> String {
     let half = MAX_PART / 2;
     let place = |n: usize| text.char_indices().nth(n).map_or(text.len(), |(at, _)| at);
     let (head, tail) = (&text[..place(half)], &text[place(count - half)..]);
-    format!("{head}\n[... {} characters are left out here ...]\n{tail}", count - 2 * half)
+    format!("{head}\n[... {} characters omitted ...]\n{tail}", count - 2 * half)
 }
 
 #[cfg(test)]

@@ -17,19 +17,20 @@ use crate::service::anywhere::Use;
 use crate::service::kept::KeptRun;
 use crate::service::owner::Owner;
 
-/// How many are listed at once.
+/// Maximum number of resources per page.
 const PAGE: usize = 100;
-/// The largest file that is read whole, in bytes.
+/// Maximum size of a resource, in bytes.
 const MAX_READ: u64 = 8 << 20;
-/// How long a session is waited for that is running something.
+/// How long to wait for a session that is running code.
 const PATIENCE: Duration = Duration::from_millis(500);
-/// How long one of the store, which may be written by another server or have to be read.
+/// How long to wait for a session in the store, which may be in use by another server or must be
+/// loaded.
 const WAKING: Duration = Duration::from_secs(5);
-/// The most sessions of the store that are woken for a list.
+/// Maximum number of sessions loaded from the store for a list.
 const MAX_WOKEN: usize = 16;
 
 impl Handler {
-    /// The files of somebody's sessions and of their latest runs.
+    /// Files of an owner's sessions and latest runs.
     pub(super) async fn resources(
         &self,
         owner: &Owner,
@@ -37,9 +38,9 @@ impl Handler {
     ) -> Result<ListResourcesResult, ErrorData> {
         let first: usize = match cursor {
             None => 0,
-            Some(cursor) => cursor
-                .parse()
-                .map_err(|_| ErrorData::invalid_params("there is no such page", None))?,
+            Some(cursor) => {
+                cursor.parse().map_err(|_| ErrorData::invalid_params("invalid cursor", None))?
+            }
         };
         let mut all = Vec::new();
         for (id, files) in self.session_files(owner).await? {
@@ -60,8 +61,8 @@ impl Handler {
         Ok(listed)
     }
 
-    /// The files of somebody's sessions. Of those in the store they are listed of the ones that were used
-    /// last, since each is woken.
+    /// Files of an owner's sessions. In a store, only the most recently used sessions are listed,
+    /// because each must be loaded.
     async fn session_files(
         &self,
         owner: &Owner,
@@ -84,7 +85,7 @@ impl Handler {
         Ok(join_all(looking).await.into_iter().flatten().collect())
     }
 
-    /// What a resource holds: text, where it is that.
+    /// The content of a resource, as text if it is valid UTF-8.
     pub(super) async fn resource(
         &self,
         owner: &Owner,
@@ -166,10 +167,8 @@ fn blob(bytes: &[u8], uri: &str, kind: Option<&str>) -> ResourceContents {
 }
 
 fn too_large(uri: &str) -> ErrorData {
-    let message = format!(
-        "{uri} is larger than {} MiB, which is the most that is read whole",
-        MAX_READ >> 20
-    );
+    let message =
+        format!("{uri} is larger than {} MiB, the maximum size of a resource", MAX_READ >> 20);
     ErrorData::invalid_params(message, Some(json!({"uri": uri})))
 }
 

@@ -1,4 +1,4 @@
-//! What clients of older revisions of the protocol do not know, and are not sent.
+//! Features that clients of older protocol revisions do not support.
 
 use axum::body::{Body, Bytes};
 use axum::http::header::CONTENT_TYPE;
@@ -9,27 +9,27 @@ use rmcp::model::ProtocolVersion;
 use rmcp::service::RequestContext;
 use tokio_stream::StreamExt;
 
-/// The header by which clients say which revision they speak, from 2025-06-18 on.
+/// The header with the client's protocol revision, since 2025-06-18.
 const VERSION: &str = "mcp-protocol-version";
 
-/// Whether the client of a request knows links to resources in the result of a tool.
+/// Whether the client supports resource links in tool results.
 pub(super) fn has_links(context: &RequestContext<RoleServer>) -> bool {
     let version = context.protocol_version();
     version.is_none_or(|version| version.as_str() >= ProtocolVersion::V_2025_06_18.as_str())
 }
 
-/// Whether the client of a request knows events without data, from which it could resume a stream.
+/// Whether the client supports events without data, which allow resuming a stream.
 pub(super) fn has_empty_events(headers: &HeaderMap) -> bool {
     let version = headers.get(VERSION).and_then(|version| version.to_str().ok());
     version.is_some_and(|version| version >= ProtocolVersion::V_2025_11_25.as_str())
 }
 
-/// Makes an answer such as clients of all revisions take: the end of a session is no promise, and
-/// an event without data comes only to those that know it.
+/// Adapts a response for clients of all revisions: the end of a session always succeeds, and events
+/// without data go only to clients that support them.
 pub(super) fn fit(response: Response, method: &Method, has_empty_events: bool) -> Response {
     let (mut head, body) = response.into_parts();
     if *method == Method::DELETE && head.status == StatusCode::ACCEPTED {
-        // Not every client takes 204 for success.
+        // Some clients do not accept 204 as success.
         head.status = StatusCode::OK;
         return Response::from_parts(head, Body::empty());
     }
@@ -41,7 +41,7 @@ pub(super) fn fit(response: Response, method: &Method, has_empty_events: bool) -
     Response::from_parts(head, Body::from_stream(events))
 }
 
-/// Whether a piece of a stream is an event without data. Every event is a piece of its own.
+/// Whether a chunk of a stream is an event without data. Each event is one chunk.
 fn is_empty(event: &Bytes) -> bool {
     let mut lines = event.split(|&byte| byte == b'\n').filter(|line| !line.is_empty()).peekable();
     let is_comment = lines.peek().is_none_or(|line| line.starts_with(b":"));

@@ -1,4 +1,4 @@
-//! The protocol's sessions, of which there are only so many: rmcp's, behind a bound.
+//! A limit on the number of MCP sessions, around rmcp's session manager.
 
 use std::cell::Cell;
 use std::collections::{HashMap, HashSet};
@@ -16,38 +16,39 @@ use tokio::sync::Mutex;
 
 use crate::service::owner::Owner;
 
-/// The most sessions of the protocol at once; clients of the newer revision have none.
+/// Maximum number of sessions. Clients of the newer revision have no sessions.
 const MAX_SESSIONS: usize = 1_000;
-/// The most of them that one owner has, so that nobody keeps out the others.
+/// Maximum number of sessions of one owner, so that it cannot exhaust the total.
 const MAX_OWNED: usize = 250;
 
 tokio::task_local! {
-    /// Whose request is under way, and whether a session was refused to it.
-    static ASKER: (Owner, Cell<bool>);
+    /// The owner of the current request, and whether it was refused a session.
+    static REQUEST: (Owner, Cell<bool>);
 }
 
-/// The sessions that are open. However a request asks for one, it is made here.
+/// The open sessions. All requests for a session create it here.
 pub(super) struct Sessions {
     local: LocalSessionManager,
-    /// The ids of each owner's sessions, some of which may have ended. Held while one is made.
+    /// The session ids of each owner, some of which may have ended. Locked while a session is
+    /// created.
     owned: Mutex<HashMap<String, HashSet<SessionId>>>,
 }
 
 /// Why a session cannot be used.
 #[derive(Debug, thiserror::Error)]
 pub(super) enum SessionsError {
-    #[error("there are as many sessions as there can be")]
+    #[error("the maximum number of sessions is reached; retry later")]
     Full,
     #[error(transparent)]
     Local(#[from] LocalSessionManagerError),
 }
 
-/// Does the work of an owner's request; `None` when it asked for a session and there can be no more.
-pub(super) async fn asked_by<T>(owner: Owner, work: impl Future<Output = T>) -> Option<T> {
-    ASKER
+/// Runs an owner's request. Returns `None` if it was refused a session.
+pub(super) async fn run_for<T>(owner: Owner, work: impl Future<Output = T>) -> Option<T> {
+    REQUEST
         .scope((owner, Cell::new(false)), async {
             let done = work.await;
-            let was_refused = ASKER.with(|(_, refused)| refused.get());
+            let was_refused = REQUEST.with(|(_, refused)| refused.get());
             (!was_refused).then_some(done)
         })
         .await
@@ -61,12 +62,12 @@ impl Sessions {
         }
     }
 
-    /// Makes a session, and notes whose it is, if there may be another.
-    async fn make<T>(
+    /// Creates a session and records its owner, unless the limit is reached.
+    async fn create<T>(
         &self,
         making: impl Future<Output = Result<(SessionId, T), LocalSessionManagerError>>,
     ) -> Result<(SessionId, T), SessionsError> {
-        let name = ASKER.try_with(|(owner, _)| owner.name().to_owned()).unwrap_or_default();
+        let name = REQUEST.try_with(|(owner, _)| owner.name().to_owned()).unwrap_or_default();
         let mut owned = self.owned.lock().await;
         let has_room = {
             let open = self.local.sessions.read().await;
@@ -75,7 +76,7 @@ impl Sessions {
             open.len() < MAX_SESSIONS && theirs.len() < MAX_OWNED
         };
         if !has_room {
-            let _ = ASKER.try_with(|(_, refused)| refused.set(true));
+            let _ = REQUEST.try_with(|(_, refused)| refused.set(true));
             return Err(SessionsError::Full);
         }
         let made = making.await?;
@@ -89,10 +90,10 @@ impl SessionManager for Sessions {
     type Transport = <LocalSessionManager as SessionManager>::Transport;
 
     async fn create_session(&self) -> Result<(SessionId, Self::Transport), SessionsError> {
-        self.make(self.local.create_session()).await
+        self.create(self.local.create_session()).await
     }
 
-    /// Takes up a session that began on another server.
+    /// Continues a session that began on another server.
     async fn restore_session(
         &self,
         id: SessionId,
@@ -101,7 +102,7 @@ impl SessionManager for Sessions {
             let restored = self.local.restore_session(id.clone()).await?;
             Ok((id, restored))
         };
-        Ok(self.make(restoring).await?.1)
+        Ok(self.create(restoring).await?.1)
     }
 
     async fn initialize_session(

@@ -1,4 +1,4 @@
-//! The protocol over standard streams: one client, which has started us and ends us.
+//! The protocol over standard streams, for the one client that started this process.
 
 use std::io;
 use std::pin::Pin;
@@ -17,19 +17,19 @@ use super::options::Options;
 use crate::service::Service;
 use crate::service::owner::Owner;
 
-/// The longest message of a client, in bytes.
+/// Maximum size of a client's message, in bytes.
 const MAX_MESSAGE: usize = 32 << 20;
-/// Time that interrupted runs have to end, their grace in the engine included.
+/// Time that interrupted runs have to end, including the engine's grace.
 const LAST_RUNS: Duration = Duration::from_millis(1_200);
-/// Time that a client has to read what is left.
+/// Time that the client has to read the last messages.
 const LAST_WORDS: Duration = Duration::from_millis(200);
 
-/// Answers a client on standard input and output until its end of the input, or until `stop` is ready.
-/// What runs then is interrupted; when this returns nothing of it is left.
+/// Serves a client on standard input and output until the input ends or `stop` is ready. Runs still
+/// in progress are then interrupted. Nothing is left running on return.
 ///
 /// # Errors
 ///
-/// When the client does not begin as the protocol says.
+/// Fails if the client does not follow the protocol's initialization.
 pub async fn serve(
     service: Service,
     options: Options,
@@ -81,7 +81,7 @@ async fn answer(
     }
 }
 
-/// Input that tells of its end when that comes, and not when all before it has been answered.
+/// Input that signals its end at once, before all earlier requests are answered.
 struct Ending<R> {
     from: R,
     ended: CancellationToken,

@@ -1,27 +1,31 @@
-//! Addresses of files: `belljar://runs/ID/files/PATH` and `belljar://sessions/ID/files/PATH`.
+//! URIs of files: `belljar://runs/ID/files/PATH` and `belljar://sessions/ID/files/PATH`.
 
-use std::fmt::Write as _;
+use percent_encoding::{AsciiSet, NON_ALPHANUMERIC, percent_decode_str, utf8_percent_encode};
 
-/// Where files lie.
+/// Characters of a path that a URI encodes.
+const RESERVED: &AsciiSet =
+    &NON_ALPHANUMERIC.remove(b'-').remove(b'.').remove(b'_').remove(b'~').remove(b'/');
+
+/// Where a file is.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) enum Place {
-    /// In what a run left.
+    /// Among the files of a run.
     Run(String),
-    /// In the workspace of a session.
+    /// In a session's workspace.
     Session(String),
 }
 
 impl Place {
-    /// The address of a file.
+    /// The URI of a file.
     pub(super) fn uri_of(&self, path: &str) -> String {
         let (kind, id) = match self {
             Self::Run(id) => ("runs", id),
             Self::Session(id) => ("sessions", id),
         };
-        format!("belljar://{kind}/{id}/files/{}", encoded(path))
+        format!("belljar://{kind}/{id}/files/{}", utf8_percent_encode(path, RESERVED))
     }
 
-    /// What an address names.
+    /// Parses a URI.
     pub(super) fn parse(uri: &str) -> Option<(Self, String)> {
         let (kind, rest) = uri.strip_prefix("belljar://")?.split_once('/')?;
         let (id, path) = rest.split_once("/files/")?;
@@ -38,41 +42,25 @@ impl Place {
     }
 }
 
-/// The forms that addresses have.
+/// URI templates.
 pub(super) const TEMPLATES: [(&str, &str, &str); 2] = [
-    ("belljar://runs/{id}/files/{+path}", "run file", "A file that a run left, for ten minutes."),
+    (
+        "belljar://runs/{id}/files/{+path}",
+        "run file",
+        "A file written by a run, kept for ten minutes.",
+    ),
     ("belljar://sessions/{id}/files/{+path}", "session file", "A file in a session's workspace."),
 ];
 
-fn encoded(path: &str) -> String {
-    let mut text = String::with_capacity(path.len());
-    for byte in path.bytes() {
-        if byte.is_ascii_alphanumeric() || b"-._~/".contains(&byte) {
-            text.push(char::from(byte));
-        } else {
-            let _ = write!(text, "%{byte:02X}");
-        }
-    }
-    text
-}
-
+/// Decodes a path. Rejects incomplete escapes, which the decoder would leave as they are.
 fn decoded(text: &str) -> Option<String> {
-    let mut bytes = Vec::with_capacity(text.len());
-    let mut rest = text.as_bytes();
-    while let Some((&first, after)) = rest.split_first() {
-        if first == b'%' {
-            let digits = std::str::from_utf8(after.get(..2)?).ok()?;
-            if !digits.bytes().all(|digit| digit.is_ascii_hexdigit()) {
-                return None;
-            }
-            bytes.push(u8::from_str_radix(digits, 16).ok()?);
-            rest = &after[2..];
-        } else {
-            bytes.push(first);
-            rest = after;
-        }
+    let is_escape = |rest: &str| {
+        rest.as_bytes().get(..2).is_some_and(|digits| digits.iter().all(u8::is_ascii_hexdigit))
+    };
+    if !text.split('%').skip(1).all(is_escape) {
+        return None;
     }
-    String::from_utf8(bytes).ok()
+    Some(percent_decode_str(text).decode_utf8().ok()?.into_owned())
 }
 
 #[cfg(test)]

@@ -1,4 +1,4 @@
-//! `/run_jupyter`: cells, one after the other, in a session that ends with the request.
+//! `/run_jupyter`: runs cells in sequence, in a session that ends with the request.
 
 use std::collections::BTreeMap;
 use std::time::{Duration, Instant};
@@ -59,7 +59,7 @@ struct JupyterResponse {
     files: BTreeMap<String, String>,
 }
 
-/// What a cell showed.
+/// The output of a cell.
 #[derive(Default, Serialize)]
 struct Cell {
     stdout: String,
@@ -75,7 +75,7 @@ struct CellError {
     traceback: Vec<String>,
 }
 
-/// Cells of one request.
+/// Maximum number of cells of a request.
 const MAX_CELLS: usize = 1_000;
 
 pub(super) async fn run_jupyter(
@@ -117,7 +117,7 @@ pub(super) async fn run_jupyter(
     Ok(Json(response).into_response())
 }
 
-/// A session that runs cells one after the other.
+/// A session that runs cells in sequence.
 struct Notebook {
     session: Passing,
     cell_timeout: Option<Duration>,
@@ -125,7 +125,7 @@ struct Notebook {
 }
 
 impl Notebook {
-    /// Runs cells until the time is over; an error in one does not keep the next from running.
+    /// Runs cells until the time limit. An error in a cell does not stop the next.
     async fn run(&self, cells: Vec<String>) -> Result<(Vec<Cell>, Command), ServiceError> {
         let started = Instant::now();
         let mut done = Vec::with_capacity(cells.len());
@@ -161,7 +161,7 @@ impl Notebook {
             }
             if bytes > MAX_ANSWER {
                 driver.return_code = Some(1);
-                driver.stderr = "the cells showed more than one answer can hold\n".into();
+                driver.stderr = "the cells' output exceeds the maximum size of a response\n".into();
                 break;
             }
         }
@@ -169,7 +169,7 @@ impl Notebook {
         Ok((done, driver))
     }
 
-    /// Those of the files that are wanted and there, up to the first that the answer has no room for.
+    /// Reads the requested files that exist, until the response is full.
     async fn fetch(&self, wanted: BTreeMap<String, String>) -> BTreeMap<String, String> {
         let mut room = Room(MAX_ANSWER);
         let mut files = BTreeMap::new();
@@ -242,7 +242,7 @@ impl Cell {
         cell
     }
 
-    /// What it takes in an answer, about.
+    /// Approximate size in a response.
     fn bytes(&self) -> usize {
         let shown = |data: &Map<String, Value>| {
             let length = |value: &Value| value.as_str().map_or(value.to_string().len(), str::len);

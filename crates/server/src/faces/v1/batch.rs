@@ -1,4 +1,4 @@
-//! `/v1/batch`: many runs, a line of JSON each, answered while more are read.
+//! `/v1/batch`: many runs, one JSON request per line, answered while further lines are read.
 
 use std::io;
 use std::time::Duration;
@@ -30,13 +30,13 @@ use crate::http::upload::pump;
 use crate::service::error::ServiceError;
 use crate::service::owner::Owner;
 
-/// The longest line.
+/// Maximum length of a line, in bytes.
 const MAX_LINE: usize = 32 << 20;
-/// Runs of one batch at once.
+/// Maximum number of concurrent runs of one batch.
 const MAX_AT_ONCE: usize = 16;
-/// How long reading waits for the lines before to end, where these take all of the room for bodies.
+/// How long reading waits for earlier lines to finish when they use all of the body memory.
 const MAX_PAUSE: Duration = Duration::from_mins(10);
-/// How long a line waits for its key's limit, before it is answered with that.
+/// How long a line waits for its key's limit before it is answered with an error.
 const MAX_WAIT: Duration = Duration::from_mins(1);
 
 pub(super) fn operations() -> Vec<Operation> {
@@ -45,13 +45,13 @@ pub(super) fn operations() -> Vec<Operation> {
             "POST",
             "/v1/batch",
             post(batch),
-            "Runs every line of the body, a request in JSON, and answers with a line for each: the \
-             outcome, or `line`, `code` and `error` for one that cannot be run. Answers are sent while \
-             more lines are read, so a client has to read while it writes.",
+            "Runs each line of the body, a JSON request, and answers with one line per request: the \
+             outcome, or `line`, `code` and `error` if it cannot be run. Answers are sent while \
+             more lines are read, so a client must read while it writes.",
         )
-        .query::<bool>("unordered", "`true` sends answers as they are ready, and not in the order of the lines")
+        .query::<bool>("unordered", "`true` sends each answer when it is ready instead of in the order of the lines")
         .takes_as(NDJSON, None)
-        .answers_as(200, "A line for each line", NDJSON, None),
+        .answers_as(200, "One answer per line", NDJSON, None),
     ]
 }
 
@@ -80,18 +80,18 @@ async fn batch(
     Ok(([(CONTENT_TYPE, NDJSON)], body).into_response())
 }
 
-/// A line and its number, or why there are no more.
+/// A line with its number, or the error that ended the batch.
 pub(super) type Line = (u64, Result<Text, String>);
 
-/// A line, and the room in memory that it takes.
+/// A line and the body memory that it holds.
 #[derive(Default)]
 pub(super) struct Text {
     bytes: Vec<u8>,
     room: Option<Taking>,
 }
 
-/// The lines of a body, without those that are empty; they take room of the owner's if it is said whose they
-/// are.
+/// Splits a body into lines and skips empty ones. With `room`, lines take body memory of that
+/// owner.
 pub(super) fn lines(body: Body, room: Option<(App, Owner)>) -> impl Stream<Item = Line> + Send {
     let reader = BufReader::new(StreamReader::new(ReceiverStream::new(pump(body))));
     stream::unfold(Some((Box::pin(reader), room, 0)), async |state| {
@@ -119,7 +119,7 @@ async fn next_line(
         ..Text::default()
     };
     loop {
-        let broken = |error| format!("the body ends early: {error}");
+        let broken = |error| format!("the body ended early: {error}");
         let come = reader.fill_buf().await.map_err(broken)?;
         if come.is_empty() {
             return Ok((!line.bytes.is_empty()).then_some(line));
@@ -140,7 +140,7 @@ async fn next_line(
     }
 }
 
-/// A line that cannot be run.
+/// The answer to a line that cannot be run.
 #[derive(Serialize)]
 struct Refused {
     #[serde(skip_serializing_if = "Value::is_null")]
@@ -151,7 +151,7 @@ struct Refused {
 }
 
 async fn answer(app: App, owner: Owner, (line, text): Line) -> Bytes {
-    // On a task of its own, so that the runs of a batch have all processors.
+    // On its own task, so that a batch can use all processors.
     let run = AbortOnDropHandle::new(tokio::spawn(run(app, owner, text)));
     let (id, answer) = match run.await {
         Ok(ran) => ran,
@@ -174,7 +174,7 @@ async fn answer(app: App, owner: Owner, (line, text): Line) -> Bytes {
 fn parse(line: &[u8]) -> Result<RunRequest, (Value, (&'static str, String))> {
     json::check(line).map_err(|why| (Value::Null, ("bad_body", why)))?;
     serde_json::from_slice(line).map_err(|error| {
-        // A line that is JSON but no request has an id all the same.
+        // Valid JSON that is not a valid request may still have an id.
         let line: Value = serde_json::from_slice(line).unwrap_or_default();
         let id = line.get("id").cloned().unwrap_or_default();
         (id, ("bad_field", error.to_string()))

@@ -1,4 +1,4 @@
-//! Sessions as files: down, and up again.
+//! Checkpoints: downloading and restoring sessions.
 
 use std::io::Seek;
 
@@ -14,7 +14,7 @@ use schemars::JsonSchema;
 use serde::Deserialize;
 use tokio_util::io::ReaderStream;
 
-use super::create::seconds;
+use super::create::Seconds;
 use super::operation::{BYTES, Operation};
 use super::sessions::SessionAnswer;
 use crate::http::app::App;
@@ -30,26 +30,29 @@ pub(super) fn operations() -> Vec<Operation> {
             "GET",
             "/v1/sessions/{id}/checkpoint",
             get(save),
-            "The whole session as a file, its history included. It holds all that the code had in memory.",
+            "Downloads a session, including its history and everything that its code had in memory.",
         )
         .answers_as(200, "The checkpoint", BYTES, None),
         Operation::new(
             "POST",
             "/v1/checkpoints",
             post(restore),
-            "Starts a session from a checkpoint, which is the body.",
+            "Starts a session from the checkpoint in the body.",
         )
         .query::<String>("name", "A name for the session")
-        .query::<f64>("lifetime", "Seconds that it may live; the checkpoint's own limit counts if it is smaller")
-        .query::<f64>("idle", "Seconds between two runs, likewise")
-        .query::<u64>("total_fuel", "Fuel of all its runs together, likewise")
-        .query::<NewPolicy>("policy", "In the place of the checkpoint's")
+        .query::<Seconds>(
+            "lifetime",
+            "Maximum lifetime in seconds; the lower of this and the checkpoint's limit applies",
+        )
+        .query::<Seconds>("idle", "Maximum time between two runs in seconds; the lower limit applies")
+        .query::<u64>("total_fuel", "Total fuel of all its runs; the lower limit applies")
+        .query::<NewPolicy>("policy", "The policy, instead of the checkpoint's")
         .takes_as(BYTES, None)
         .answers::<SessionAnswer>(201, "The session"),
     ]
 }
 
-/// It is written to a file without a name first, so that a slow client does not keep the session waiting.
+/// Writes to an unnamed file first, so that a slow client does not block the session.
 async fn save(
     State(app): State<App>,
     owner: Owner,
@@ -57,8 +60,8 @@ async fn save(
 ) -> Result<Response, Problem> {
     let held = app.service().at_hand(&owner, &id, Use::Look).await?;
     let failed = |error: std::io::Error| {
-        tracing::warn!(%error, "a checkpoint cannot be kept");
-        Problem::internal("the checkpoint cannot be kept")
+        tracing::warn!(%error, "cannot write a checkpoint");
+        Problem::internal("cannot write the checkpoint")
     };
     let make = async {
         let mut file = tempfile::tempfile().map_err(failed)?;
@@ -69,7 +72,7 @@ async fn save(
     };
     let (file, size, room) = spooled(&app, &owner, make).await?;
     let pieces = ReaderStream::new(tokio::fs::File::from_std(file));
-    // The room is taken until the client has all of it, or leaves.
+    // The disk space stays reserved until the client has read everything or has disconnected.
     let body = Body::from_stream(pieces.map(move |piece| {
         let _ = &room;
         piece
@@ -83,17 +86,17 @@ async fn save(
     Ok((headers, body).into_response())
 }
 
-/// What the restorer gives. A checkpoint from a stranger may say anything.
+/// Settings for restoring. They override the checkpoint's, which is untrusted.
 #[derive(Deserialize)]
 struct Given {
     name: Option<String>,
-    lifetime: Option<f64>,
-    idle: Option<f64>,
+    lifetime: Option<Seconds>,
+    idle: Option<Seconds>,
     total_fuel: Option<u64>,
     policy: Option<NewPolicy>,
 }
 
-/// A policy that has no lists of its own.
+/// A policy without lists of its own.
 #[derive(Clone, Copy, Deserialize, JsonSchema)]
 #[serde(rename_all = "lowercase")]
 enum NewPolicy {
@@ -113,8 +116,8 @@ impl From<NewPolicy> for Policy {
 impl Given {
     fn limits(&self) -> Result<SessionLimits, Problem> {
         let mut limits = SessionLimits::default();
-        limits.lifetime = self.lifetime.map(|time| seconds("lifetime", time)).transpose()?;
-        limits.idle = self.idle.map(|time| seconds("idle", time)).transpose()?;
+        limits.lifetime = self.lifetime.map(|time| time.duration("lifetime")).transpose()?;
+        limits.idle = self.idle.map(|time| time.duration("idle")).transpose()?;
         limits.fuel = self.total_fuel;
         Ok(limits)
     }

@@ -1,9 +1,10 @@
-//! How a session is asked for: the keys of a run, and those that only a session has.
+//! The request to create a session: the fields of a run, and those of a session.
 
 use std::borrow::Cow;
 use std::collections::BTreeMap;
 use std::time::Duration;
 
+use axum::http::StatusCode;
 use belljar::SessionOptions;
 use belljar::request::{HostPaths, RunRequest};
 use belljar::session::{LeaseEnd, SessionLimits};
@@ -15,55 +16,74 @@ use serde_json::{Map, Value};
 use crate::http::problem::Problem;
 use crate::service::held::{NAME_PATTERN, NewSession};
 
-/// What a session is to be like.
+/// Maximum duration in a request, in seconds: 100 years.
+pub(super) const MAX_SECONDS: f64 = 3_155_760_000.0;
+
+/// A duration in seconds.
+#[derive(Clone, Copy, Deserialize, JsonSchema)]
+#[schemars(inline)]
+pub(super) struct Seconds(#[schemars(range(min = 0.0, max = MAX_SECONDS))] f64);
+
+impl Seconds {
+    /// Checks the range that the schema states.
+    pub(super) fn duration(self, field: &str) -> Result<Duration, Problem> {
+        if (0.0..=MAX_SECONDS).contains(&self.0) {
+            return Ok(Duration::from_secs_f64(self.0));
+        }
+        let detail = format!("{field} is {}; it must be from 0 to {MAX_SECONDS} seconds", self.0);
+        Err(Problem::new(StatusCode::UNPROCESSABLE_ENTITY, "bad_field", detail))
+    }
+}
+
+/// A request to create a session.
 #[derive(Default)]
 pub(super) struct CreateSession {
     own: Own,
     start: Option<RunRequest>,
 }
 
-/// What only a session has.
+/// The fields that only a session has.
 #[derive(Default, Deserialize, JsonSchema)]
 #[serde(default, deny_unknown_fields)]
 struct Own {
-    /// A name by which it is found as well as by its id: 1 to 64 letters, digits, `-` and `_`.
+    /// A name that works in place of the id: 1 to 64 letters, digits, `-` and `_`.
     #[schemars(regex(pattern = NAME_PATTERN))]
     name: Option<String>,
-    /// Whatever it is to be known by: at most 64 labels, of 16 KiB together.
+    /// Labels: at most 64, and 16 KiB in all.
     labels: BTreeMap<String, String>,
-    /// Seconds that it may live; past them no run starts.
-    lifetime: Option<f64>,
-    /// Seconds between two runs, past which no run starts.
-    idle: Option<f64>,
-    /// Fuel of all its runs together.
+    /// Maximum lifetime in seconds, after which no run starts.
+    lifetime: Option<Seconds>,
+    /// Maximum time between two runs in seconds, after which no run starts.
+    idle: Option<Seconds>,
+    /// Total fuel of all its runs.
     total_fuel: Option<u64>,
-    /// Runs that it can go back to. Default 100.
+    /// Number of runs that it can be rewound past. Default 100.
     history_runs: Option<usize>,
-    /// Bytes that only states of the past hold. Default 64 MiB.
+    /// Maximum bytes used only by past states. Default 64 MiB.
     history_bytes: Option<u64>,
-    /// Until when somebody answers for it.
+    /// Lease after which the session is closed or suspended.
     lease: Option<Lease>,
 }
 
-/// How long somebody answers for a session.
+/// A lease of a session.
 #[derive(Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 struct Lease {
-    /// Seconds from now.
-    seconds: f64,
-    /// What becomes of it then. Default `close`.
+    /// Duration in seconds from now.
+    seconds: Seconds,
+    /// Action when the lease expires. Default `close`.
     #[serde(default)]
     then: Then,
 }
 
-/// What becomes of a session when its lease is over.
+/// Action when a lease expires.
 #[derive(Clone, Copy, Default, Deserialize, JsonSchema)]
 #[serde(rename_all = "lowercase")]
 enum Then {
-    /// It is closed.
+    /// Closes the session.
     #[default]
     Close,
-    /// It is put on the disk.
+    /// Suspends the session to disk.
     Suspend,
 }
 
@@ -96,8 +116,8 @@ impl JsonSchema for CreateSession {
         let mut schema = RunRequest::json_schema(generator);
         let own = Own::json_schema(generator);
         schema.remove("required");
-        let about = "What a session is to be like. `code` runs first; the keys of a run's limits are \
-                     those of its runs that name none.";
+        let about =
+            "Settings of a session. `code` runs first. The limits are the defaults of its runs.";
         schema.insert("description".into(), about.into());
         if let (Some(Value::Object(all)), Some(Value::Object(more))) =
             (schema.get_mut("properties"), own.get("properties"))
@@ -126,7 +146,7 @@ impl CreateSession {
                 let request =
                     start.into_request(HostPaths::Refused).map_err(belljar::Error::from)?;
                 let options = SessionOptions::from_request(request);
-                // A session is worth the time that the larger image costs its runs.
+                // Later runs benefit from the larger image, so it is worth its start time.
                 if image.is_none() {
                     options.image("data")
                 } else {
@@ -136,18 +156,15 @@ impl CreateSession {
             None => SessionOptions::new(),
         };
         let mut limits = SessionLimits::default();
-        limits.lifetime = lifetime.map(|time| seconds("lifetime", time)).transpose()?;
-        limits.idle = idle.map(|time| seconds("idle", time)).transpose()?;
+        limits.lifetime = lifetime.map(|time| time.duration("lifetime")).transpose()?;
+        limits.idle = idle.map(|time| time.duration("idle")).transpose()?;
         limits.fuel = total_fuel;
         options.limits = limits;
         options.labels = labels;
         options.history.runs = history_runs.unwrap_or(options.history.runs);
         options.history.bytes = history_bytes.unwrap_or(options.history.bytes);
         options.lease = match lease {
-            Some(Lease {
-                seconds: time,
-                then,
-            }) => Some((seconds("lease.seconds", time)?, then.into())),
+            Some(lease) => Some((lease.seconds.duration("lease.seconds")?, lease.then.into())),
             None => None,
         };
         Ok(NewSession::from(options).named(name))
@@ -161,14 +178,6 @@ impl From<Then> for LeaseEnd {
             Then::Suspend => Self::Suspend,
         }
     }
-}
-
-/// A time that a client names.
-pub(super) fn seconds(field: &str, time: f64) -> Result<Duration, Problem> {
-    Duration::try_from_secs_f64(time).map_err(|_| {
-        let detail = format!("{field}: {time} is not a number of seconds");
-        Problem::new(axum::http::StatusCode::UNPROCESSABLE_ENTITY, "bad_field", detail)
-    })
 }
 
 #[cfg(test)]
@@ -212,7 +221,8 @@ mod tests {
         for (text, name) in [
             (r#"{"nam": "x"}"#, "nam"),
             (r#"{"lifetime": -1}"#, "lifetime"),
-            (r#"{"lifetime": 1e300}"#, "lifetime"),
+            (r#"{"lifetime": 1e300}"#, "lifetime is 1"),
+            (r#"{"lease": {"seconds": 3155760001}}"#, "lease.seconds is 3155760001"),
             (r#"{"lease": {"second": 1}}"#, "second"),
             (r#"{"lease": 1}"#, "Lease"),
             (r#"{"files": {"a": {"path": "/etc/passwd"}}}"#, "host"),

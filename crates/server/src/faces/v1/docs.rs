@@ -1,4 +1,4 @@
-//! The documents of the API: `/v1/openapi.json`, and a page for people that loads nothing from elsewhere.
+//! Documentation of the API: `/v1/openapi.json`, and an HTML page that loads nothing external.
 
 use std::fmt::Write;
 use std::sync::Arc;
@@ -20,7 +20,7 @@ use crate::http::forwarded::Base;
 
 const STYLE: &str = include_str!("docs.css");
 
-/// Both are made once, and need no key: they say nothing about this server.
+/// Both are built once. They need no key, because they reveal nothing about this server.
 pub(super) fn routes(operations: &[Operation]) -> Router<App> {
     let document = openapi::document(operations);
     let page = Bytes::from(page(operations, &document));
@@ -49,7 +49,7 @@ pub(super) fn routes(operations: &[Operation]) -> Router<App> {
     Router::new().route("/v1/openapi.json", get(json)).route("/v1/docs", get(html))
 }
 
-/// The document of a server that is seen below that path.
+/// The document with the base path under which the client sees the server.
 fn below(document: &Value, base: &str) -> Bytes {
     let mut document = document.clone();
     document["servers"] = serde_json::json!([{"url": base}]);
@@ -101,7 +101,7 @@ fn section(html: &mut String, operation: &Operation) -> std::fmt::Result {
     writeln!(html, "</ul></section>")
 }
 
-/// A media type, and a link to the schema.
+/// A media type with a link to its schema.
 fn media(content: &Content) -> String {
     let schema = content.schema.map(|describe| {
         let mut generator = schemars::SchemaGenerator::default();
@@ -113,7 +113,7 @@ fn media(content: &Content) -> String {
     format!("<code>{}</code>{}", content.media, schema.unwrap_or_default())
 }
 
-/// Text in which what stands between backticks is code.
+/// Text with backticks converted to HTML code elements.
 fn marked(text: &str) -> String {
     let parts = text.split('`').enumerate();
     let mark = |(at, part): (usize, &str)| {

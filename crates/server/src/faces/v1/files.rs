@@ -1,4 +1,4 @@
-//! `/v1/sessions/{id}/files`: the files of a session, without a run.
+//! `/v1/sessions/{id}/files`: access to a session's files without a run.
 
 use axum::Json;
 use axum::body::Body;
@@ -23,9 +23,9 @@ use crate::http::upload::Receiver;
 use crate::service::anywhere::Use;
 use crate::service::owner::Owner;
 
-/// Bytes of a file that are read at once.
+/// Bytes read from a file at a time.
 const CHUNK: u64 = 1 << 20;
-/// The deepest listing.
+/// Maximum depth of a listing.
 const MAX_DEPTH: usize = 64;
 
 pub(super) fn operations() -> Vec<Operation> {
@@ -35,68 +35,71 @@ pub(super) fn operations() -> Vec<Operation> {
             "GET",
             "/v1/sessions/{id}/files",
             get(list),
-            "What lies in a directory of a session's workspace, sorted by path.",
+            "Lists a directory of a session's workspace, sorted by path.",
         )
-        .query::<String>("path", "The directory; the workspace if there is none")
-        .query::<usize>("depth", "1, the default, lists what is in it itself, 2 also what is in directories there")
+        .query::<String>("path", "The directory; the workspace if omitted")
+        .query::<usize>(
+            "depth",
+            "1, the default, lists the directory itself; 2 also lists its subdirectories",
+        )
         .answers::<Listing>(200, "The entries"),
-        Operation::new("GET", PATH, get(read), "A file of a session's workspace.")
+        Operation::new("GET", PATH, get(read), "Downloads a file of a session's workspace.")
             .answers_as(200, "The file", BYTES, None)
-            .answers_as(206, "The range that was asked for", BYTES, None)
-            .ends(304, "The client has it"),
+            .answers_as(206, "The requested range", BYTES, None)
+            .ends(304, "The client's copy is current"),
         Operation::new(
             "PUT",
             PATH,
             put(write),
-            "Writes a file with the body, in the place of one that has the path; directories are made. \
+            "Writes the body to a file. Replaces an existing file and creates parent directories. \
              `If-Match` and `If-None-Match: *` are obeyed.",
         )
         .takes_as(BYTES, None)
         .or_nothing()
-        .answers::<Entry>(200, "The file that was replaced, as it is now")
-        .answers::<Entry>(201, "The new file"),
+        .answers::<Entry>(200, "The file was replaced")
+        .answers::<Entry>(201, "The file was created"),
         Operation::new(
             "DELETE",
             PATH,
             delete(remove),
-            "Removes a file, a link, or a directory with all that is in it.",
+            "Removes a file, a link, or a directory and its contents.",
         )
-        .ends(204, "It is gone"),
+        .ends(204, "Removed"),
         Operation::new(
             "POST",
             "/v1/sessions/{id}/directories",
             post(make_directory),
-            "Makes a directory, and those that it lies in.",
+            "Creates a directory and its parents.",
         )
         .takes::<Directory>()
-        .ends(204, "It is there"),
+        .ends(204, "The directory exists"),
         Operation::new(
             "POST",
             "/v1/sessions/{id}/rename",
             post(rename),
-            "Gives a file, a directory or a link another path. A file or link that has it is replaced.",
+            "Renames a file, directory or link. Replaces a file or link at the new path.",
         )
         .takes::<Rename>()
-        .ends(204, "It has the path"),
+        .ends(204, "Renamed"),
     ]
 }
 
-/// Something in a workspace.
+/// An entry of a workspace.
 #[derive(Serialize, JsonSchema)]
 struct Entry {
-    /// Its path, relative to the workspace.
+    /// Path relative to the workspace.
     path: String,
     /// `file`, `directory` or `link`.
     kind: &'static str,
-    /// Bytes of a file, or of where a link points to.
+    /// Size of a file in bytes, or length of a link's target.
     size: u64,
-    /// When a file was last written.
+    /// Time of the last write to a file.
     #[serde(skip_serializing_if = "Option::is_none")]
     modified: Option<String>,
-    /// Where a link points to.
+    /// Target of a link.
     #[serde(skip_serializing_if = "Option::is_none")]
     target: Option<String>,
-    /// Tells one content of a file from another.
+    /// Identifies the content of a file.
     #[serde(skip_serializing_if = "Option::is_none")]
     etag: Option<String>,
 }
@@ -165,7 +168,7 @@ async fn read(
     let files = at_hand.session().workspace();
     let entry = files.stat(&path).await?;
     if entry.kind != PathKind::File {
-        // Says what it is instead.
+        // Reading something that is not a file returns the matching error.
         files.read(&path, 0..0).await?;
     }
     let head = head(&entry);
@@ -183,8 +186,8 @@ async fn read(
     Ok(head.respond(&asked, body))
 }
 
-/// Bytes of a file. A small part is read at once; a large one chunk by chunk, and the answer breaks off
-/// where the file has changed in between.
+/// Returns a file's bytes. Small files are read at once. Large files are read in chunks; the
+/// response is aborted if the file changes meanwhile.
 async fn content(
     files: SessionFiles,
     head: FileHead,
@@ -288,10 +291,10 @@ async fn make_directory(
 #[derive(Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 struct Rename {
-    /// The path that it has.
+    /// Current path.
     #[schemars(length(min = 1))]
     from: String,
-    /// The path that it is to have.
+    /// New path.
     #[schemars(length(min = 1))]
     to: String,
 }

@@ -1,4 +1,4 @@
-//! The parsers of whole bodies, as fuzz targets and tests call them.
+//! Parsers of whole bodies, for fuzz targets and tests.
 
 use axum::body::Body;
 use axum::extract::{FromRequest, Multipart, Request};
@@ -7,7 +7,7 @@ use futures_util::StreamExt;
 
 use super::{batch, runs};
 
-/// Reads bytes in the form that the first one names; whether they are what they should be.
+/// Parses the bytes as the format that the first byte selects, and returns whether they are valid.
 pub(crate) async fn parse(bytes: &[u8]) -> bool {
     let Some((form, bytes)) = bytes.split_first() else {
         return false;

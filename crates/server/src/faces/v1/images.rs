@@ -1,4 +1,4 @@
-//! `/v1/images`: what runs start from.
+//! `/v1/images`: the images that runs start from.
 
 use axum::Json;
 use axum::extract::State;
@@ -29,20 +29,20 @@ struct ImageList {
 struct Image {
     name: String,
     built_in: bool,
-    /// What is in it; null when it has yet to be made.
+    /// Contents; null if the image is not built yet.
     contents: Option<Contents>,
 }
 
-/// What is in an image.
+/// Contents of an image.
 #[derive(Serialize, JsonSchema)]
 struct Contents {
-    /// One sentence.
+    /// Description in one sentence.
     description: String,
-    /// The image it was made from.
+    /// The image it is based on.
     base: Option<String>,
-    /// Modules imported in it.
+    /// Preimported modules.
     imports: Vec<String>,
-    /// Packages added to it, as `name==version`.
+    /// Added packages, as `name==version`.
     packages: Vec<String>,
     memory_bytes: u64,
 }
@@ -62,7 +62,7 @@ impl From<ImageContents> for Contents {
 async fn list(State(app): State<App>, _: Owner) -> Result<Json<ImageList>, Problem> {
     let images = app.service().runtime().images();
     let listed = tokio::task::spawn_blocking(move || images.list()).await;
-    let images = listed.map_err(|_| Problem::internal("the images were lost"))??;
+    let images = listed.map_err(|_| Problem::internal("listing the images failed"))??;
     let image = |info: belljar::images::ImageInfo| Image {
         name: info.name,
         built_in: info.built_in,

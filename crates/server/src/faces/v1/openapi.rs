@@ -1,4 +1,4 @@
-//! The OpenAPI document, made from the table of operations and the types that they take and give.
+//! Generates the OpenAPI document from the table of operations and their types.
 
 use schemars::generate::SchemaSettings;
 use schemars::transform::{RecursiveTransform, Transform};
@@ -8,7 +8,7 @@ use serde_json::{Map, Value, json};
 use super::operation::{Content, Describe, Operation};
 use crate::http::problem::Problem;
 
-/// The document.
+/// Returns the document.
 pub(super) fn document(operations: &[Operation]) -> Value {
     let settings = |serialize: bool| {
         let settings = SchemaSettings::draft2020_12().with(|settings| {
@@ -32,7 +32,7 @@ pub(super) fn document(operations: &[Operation]) -> Value {
         let methods = paths.entry(path).or_insert_with(|| json!({}));
         methods[operation.method.to_lowercase()] = about;
     }
-    // What is both taken and given is described once, as it is taken where the two differ.
+    // If a type's request and response schemas differ, the request's wins.
     let mut schemas = given.take_definitions(true);
     schemas.extend(taken.take_definitions(true));
     json!({
@@ -99,7 +99,7 @@ fn describe(
         }
     }
     responses["default"] = json!({
-        "description": "What went wrong",
+        "description": "An error",
         "content": {"application/problem+json": {"schema": problem}},
     });
     about
@@ -113,10 +113,10 @@ fn content(content: &Content, generator: &mut SchemaGenerator) -> (String, Value
     (content.media.to_owned(), schema)
 }
 
-/// Names of variables. Keywords and names such as `__name__` are refused as well.
+/// Pattern of variable names. Keywords and names such as `__name__` are refused, too.
 const VARIABLE: &str = "^[A-Za-z_][A-Za-z0-9_]*$";
 
-/// Gives an integer the maximum that its format has.
+/// Adds the maximum of an integer's format.
 fn bound(schema: &mut Schema) {
     let max = match schema.get("format").and_then(Value::as_str) {
         Some("uint" | "uint64") => u64::MAX,
@@ -128,14 +128,14 @@ fn bound(schema: &mut Schema) {
     }
 }
 
-/// The schema of a type in its place, to which the generator applies no transform.
+/// An inline schema. The generator does not transform these.
 fn described(describe: Describe, generator: &mut SchemaGenerator) -> Schema {
     let mut schema = describe(generator);
     RecursiveTransform(bound).transform(&mut schema);
     schema
 }
 
-/// A name for an operation: `post_sessions_id_fork`.
+/// The operation's id, such as `post_sessions_id_fork`.
 fn id(operation: &Operation) -> String {
     let words = operation.path.split(|c: char| !c.is_ascii_alphanumeric() && c != '_');
     let words = words.filter(|word| !word.is_empty() && *word != "v1");
@@ -146,6 +146,7 @@ fn id(operation: &Operation) -> String {
 mod tests {
     use std::collections::BTreeSet;
 
+    use super::super::create::MAX_SECONDS;
     use super::super::operations;
     use super::*;
 
@@ -186,6 +187,18 @@ mod tests {
             VARIABLE
         );
         assert_eq!(parameter("/v1/sessions/{id}/files", "get", "depth")["maximum"], u64::MAX);
+        let seconds = parameter("/v1/checkpoints", "post", "lifetime");
+        assert_eq!((&seconds["minimum"], &seconds["maximum"]), (&json!(0.0), &json!(MAX_SECONDS)));
+        for (schema, field) in [
+            ("CreateSession", "lifetime"),
+            ("CreateSession", "idle"),
+            ("Change", "lease_seconds"),
+            ("Lease", "seconds"),
+        ] {
+            let schema = &document["components"]["schemas"][schema]["properties"][field];
+            assert_eq!(schema["maximum"], MAX_SECONDS, "{field}: {schema}");
+            assert_eq!(schema["minimum"], 0.0, "{field}: {schema}");
+        }
         let policy = parameter("/v1/checkpoints", "post", "policy");
         let target = policy["$ref"].as_str().unwrap().trim_start_matches('#');
         assert_eq!(document.pointer(target).unwrap()["enum"], json!(["open", "strict"]));

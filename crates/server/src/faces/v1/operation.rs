@@ -1,4 +1,4 @@
-//! One operation of the API: what answers it, and what the documents say of it.
+//! An operation of the API: its handler and its documentation.
 
 use axum::routing::MethodRouter;
 use schemars::{JsonSchema, Schema, SchemaGenerator};
@@ -10,23 +10,23 @@ pub(super) const NDJSON: &str = "application/x-ndjson";
 pub(super) const EVENTS: &str = "text/event-stream";
 pub(super) const BYTES: &str = "application/octet-stream";
 
-/// How a type is described.
+/// Generates the schema of a type.
 pub(super) type Describe = fn(&mut SchemaGenerator) -> Schema;
 
-/// A body, of a request or of an answer.
+/// A request or response body.
 pub(super) struct Content {
     pub media: &'static str,
     pub schema: Option<Describe>,
 }
 
-/// An answer.
+/// A response.
 pub(super) struct Answer {
     pub status: u16,
     pub about: &'static str,
     pub content: Option<Content>,
 }
 
-/// A parameter of the query.
+/// A query parameter.
 pub(super) struct Query {
     pub name: &'static str,
     pub about: &'static str,
@@ -40,14 +40,14 @@ pub(super) struct Operation {
     pub about: &'static str,
     pub handler: MethodRouter<App>,
     pub takes: Vec<Content>,
-    /// Whether it does without a body, too.
+    /// Whether the body may be omitted.
     pub body_is_optional: bool,
     pub answers: Vec<Answer>,
     pub query: Vec<Query>,
 }
 
 impl Operation {
-    /// An operation that takes nothing and answers with nothing.
+    /// An operation without a body or responses.
     pub(super) fn new(
         method: &'static str,
         path: &'static str,
@@ -66,29 +66,29 @@ impl Operation {
         }
     }
 
-    /// Whether it makes something that a request sent twice would make twice.
+    /// Whether it creates something, so that repeating the request would create it twice.
     pub(super) fn creates(&self) -> bool {
         self.method == "POST" && self.answers.iter().any(|answer| answer.status == 201)
     }
 
-    /// Takes JSON.
+    /// Adds a JSON request body.
     pub(super) fn takes<T: JsonSchema>(self) -> Self {
         self.takes_as(JSON, Some(SchemaGenerator::subschema_for::<T>))
     }
 
-    /// Takes bytes of a media type.
+    /// Adds a request body of a media type.
     pub(super) fn takes_as(mut self, media: &'static str, schema: Option<Describe>) -> Self {
         self.takes.push(Content { media, schema });
         self
     }
 
-    /// Answers with JSON.
+    /// Adds a JSON response.
     pub(super) fn answers<T: JsonSchema>(self, status: u16, about: &'static str) -> Self {
         let schema: Describe = |generator| generator.subschema_for::<T>();
         self.answers_as(status, about, JSON, Some(schema))
     }
 
-    /// Answers with bytes of a media type.
+    /// Adds a response of a media type.
     pub(super) fn answers_as(
         mut self,
         status: u16,
@@ -104,7 +104,7 @@ impl Operation {
         self
     }
 
-    /// Answers with a status alone.
+    /// Adds a response without a body.
     pub(super) fn ends(mut self, status: u16, about: &'static str) -> Self {
         self.answers.push(Answer {
             status,
@@ -114,13 +114,13 @@ impl Operation {
         self
     }
 
-    /// Does without a body, too.
+    /// Makes the request body optional.
     pub(super) fn or_nothing(mut self) -> Self {
         self.body_is_optional = true;
         self
     }
 
-    /// Takes a parameter in its query.
+    /// Adds a query parameter.
     pub(super) fn query<T: JsonSchema>(mut self, name: &'static str, about: &'static str) -> Self {
         let schema: Describe = |generator| generator.subschema_for::<T>();
         self.query.push(Query {

@@ -1,4 +1,4 @@
-//! What can be asked of an idle session: completion, inspection, values.
+//! Queries of an idle session: completion, inspection and variables.
 
 use std::collections::BTreeMap;
 
@@ -25,7 +25,7 @@ pub(super) fn operations() -> Vec<Operation> {
             "POST",
             "/v1/sessions/{id}/complete",
             post(complete),
-            "What the name at a cursor may become.",
+            "Completions of the name at a cursor.",
         )
         .takes::<At>()
         .answers::<Completed>(200, "The names"),
@@ -33,49 +33,54 @@ pub(super) fn operations() -> Vec<Operation> {
             "POST",
             "/v1/sessions/{id}/inspect",
             post(inspect),
-            "What the object at a cursor is.",
+            "Inspects the object at a cursor.",
         )
         .takes::<At>()
-        .answers::<Inspected>(200, "What is known of it"),
+        .answers::<Inspected>(200, "The object"),
         Operation::new(
             "POST",
             "/v1/sessions/{id}/is_complete",
             post(is_complete),
-            "Whether code is ready to be run, or more lines are to come.",
+            "Checks whether code is complete or needs more lines.",
         )
         .takes::<Code>()
-        .answers::<Ready>(200, "Whether it is"),
+        .answers::<Ready>(200, "The result"),
         Operation::new(
             "POST",
             "/v1/sessions/{id}/evaluate",
             post(evaluate),
-            "The values of expressions, with their types. What evaluating them does is undone.",
+            "Evaluates expressions. Their side effects are undone.",
         )
         .takes::<Expressions>()
-        .answers::<Evaluated>(200, "The values, and what was raised"),
-        Operation::new("GET", VARIABLE, get(variable), "The value of a variable, with its type.")
-            .answers::<PythonValue>(200, "The value"),
-        Operation::new("PUT", VARIABLE, put(set_variable), "Sets a variable, without a run.")
+        .answers::<Evaluated>(200, "The values and errors"),
+        Operation::new(
+            "GET",
+            VARIABLE,
+            get(variable),
+            "Returns the value of a variable with its type.",
+        )
+        .answers::<PythonValue>(200, "The value"),
+        Operation::new("PUT", VARIABLE, put(set_variable), "Sets a variable without a run.")
             .takes::<PythonValue>()
-            .ends(204, "It is set"),
+            .ends(204, "The variable is set"),
     ]
 }
 
-/// A place in code.
+/// A position in code.
 #[derive(Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 struct At {
     code: String,
-    /// Characters before the cursor.
+    /// Number of characters before the cursor.
     cursor: usize,
-    /// Whether the source is asked for.
+    /// Whether to return the source, too.
     #[serde(default)]
     detail: bool,
 }
 
 #[derive(Serialize, JsonSchema)]
 struct Completed {
-    /// Where the name begins, in characters.
+    /// Start of the name, in characters.
     start: usize,
     matches: Vec<String>,
 }
@@ -92,7 +97,7 @@ async fn complete(
     Ok(Json(Completed { start, matches }))
 }
 
-/// What is known of an object. All of it is the guest's claim.
+/// Description of an object. All of it is claimed by the guest.
 #[derive(Serialize, JsonSchema)]
 struct Inspected {
     found: bool,
@@ -150,7 +155,7 @@ struct Code {
 struct Ready {
     /// `complete`, `incomplete` or `invalid`.
     status: &'static str,
-    /// What the next line begins with.
+    /// Indentation of the next line.
     #[serde(skip_serializing_if = "Option::is_none")]
     indent: Option<String>,
 }
@@ -173,15 +178,15 @@ async fn is_complete(
 #[derive(Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 struct Expressions {
-    /// Expressions, by whatever name their values are to have.
+    /// Expressions, by names for their results.
     expressions: BTreeMap<String, String>,
 }
 
 #[derive(Serialize, JsonSchema)]
 struct Evaluated {
-    /// Values, typed.
+    /// Values with their types.
     values: BTreeMap<String, PythonValue>,
-    /// `Type: message` of what was raised.
+    /// `Type: message` of each exception.
     errors: BTreeMap<String, String>,
 }
 

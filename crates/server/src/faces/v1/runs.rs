@@ -1,4 +1,4 @@
-//! `/v1/runs`: one run, in a fresh sandbox, and the files that it left.
+//! `/v1/runs`: runs in a fresh sandbox, and the files that they wrote.
 
 pub(super) mod form;
 
@@ -30,49 +30,49 @@ pub(super) fn operations() -> Vec<Operation> {
             "POST",
             "/v1/runs",
             post(run),
-            "Runs code in a fresh sandbox. A form has the request, as JSON, in its part `request`, and a \
-             file of the workspace in every other part. With `Accept: text/event-stream` the answer is \
-             what happens, as it happens, and at the end the outcome. A client that goes away interrupts \
-             the run.",
+            "Runs code in a fresh sandbox. In a form, the part `request` holds the request as JSON, and every \
+             other part is a file of the workspace. With `Accept: text/event-stream`, the response is a \
+             stream of events that ends with the outcome. If the client disconnects, the run is \
+             interrupted.",
         )
         .takes::<RunRequest>()
         .takes_as("multipart/form-data", None)
-        .answers::<RunAnswer>(200, "The outcome, whatever the code did")
-        .answers_as(200, "Events, each under its type, the last one `outcome`", EVENTS, None),
+        .answers::<RunAnswer>(200, "The outcome, even if the code failed")
+        .answers_as(200, "Events named by their types; the last is `outcome`", EVENTS, None),
         Operation::new(
             "GET",
             "/v1/runs/{id}/files/{*path}",
             get(file),
-            "A file that a run left. They are kept for 10 minutes.",
+            "Downloads a file that a run wrote. Files are kept for 10 minutes.",
         )
         .answers_as(200, "The file", BYTES, None)
-        .answers_as(206, "The range that was asked for", BYTES, None)
-        .ends(304, "The client has it"),
+        .answers_as(206, "The requested range", BYTES, None)
+        .ends(304, "The client's copy is current"),
         Operation::new(
             "DELETE",
             "/v1/runs/{id}",
             delete(forget),
-            "Forgets the files of a run before their time.",
+            "Deletes the files of a run early.",
         )
-        .ends(204, "They are gone"),
+        .ends(204, "Deleted"),
         Operation::new(
             "POST",
             "/v1/check",
             post(check),
-            "Looks at code without running it: what a policy forbids in it, and what it imports in vain.",
+            "Checks code without running it: violations of the policy and missing imports.",
         )
         .takes::<Check>()
-        .answers::<CheckAnswer>(200, "What was found"),
+        .answers::<CheckAnswer>(200, "The findings"),
     ]
 }
 
-/// An outcome, and what the server adds.
+/// An outcome with the server's additions.
 #[derive(Serialize, JsonSchema)]
 pub(super) struct RunAnswer {
-    /// The `id` of the request, if it had one.
+    /// The `id` of the request.
     #[serde(skip_serializing_if = "Value::is_null")]
     pub id: Value,
-    /// Where the run's files are: `/v1/runs/{run}/files/{path}`. Absent when it left none.
+    /// Id for the run's files: `/v1/runs/{run}/files/{path}`. Absent if it wrote none.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub run: Option<String>,
     #[serde(flatten)]
@@ -92,7 +92,7 @@ async fn run(State(app): State<App>, owner: Owner, request: Request) -> Result<R
     sse::answer(events, run_and_keep(app, owner, request.watch(watcher), id)).await
 }
 
-/// The request, from either kind of body.
+/// Reads the request from JSON or a form.
 async fn asked(request: Request, app: &App, owner: &Owner) -> Result<RunRequest, Problem> {
     let media = request.headers().get(CONTENT_TYPE).and_then(|value| value.to_str().ok());
     if media.is_some_and(|media| media.starts_with("multipart/form-data")) {
@@ -121,7 +121,7 @@ async fn file(
 ) -> Result<Response, Problem> {
     let run = app.service().kept(&owner, &id)?;
     let no_file =
-        || Problem::new(StatusCode::NOT_FOUND, "no_such_file", "the run left no such file");
+        || Problem::new(StatusCode::NOT_FOUND, "no_such_file", "the run has no such file");
     let head = FileHead {
         size: run.entry(&path).ok_or_else(no_file)?.size,
         path,
@@ -130,7 +130,7 @@ async fn file(
     let asked = head.asked(&headers)?;
     let name = head.path.clone();
     let opened = tokio::task::spawn_blocking(move || run.open(&name)).await;
-    let file = opened.map_err(|_| Problem::internal("the file was lost"))??;
+    let file = opened.map_err(|_| Problem::internal("reading the file failed"))??;
     head.send(&asked, file).await.map_err(|_| no_file())
 }
 
@@ -143,24 +143,24 @@ async fn forget(
     Ok(StatusCode::NO_CONTENT)
 }
 
-/// Code to look at.
+/// Code to check.
 #[derive(Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 struct Check {
     /// Python source.
     code: String,
-    /// What it may contain. Default `strict`.
+    /// Policy to check against. Default `strict`.
     policy: Option<Policy>,
 }
 
-/// What was found in code.
+/// The findings.
 #[derive(Serialize, JsonSchema)]
 struct CheckAnswer {
-    /// Whether nothing was found.
+    /// Whether there are no findings.
     clean: bool,
-    /// What the policy forbids, or where it is not Python.
+    /// Violations of the policy, or the syntax error.
     violations: Vec<Violation>,
-    /// Modules that it imports and that are not there.
+    /// Imported modules that are not installed.
     missing_imports: Vec<String>,
 }
 

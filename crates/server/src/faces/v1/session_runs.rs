@@ -1,4 +1,4 @@
-//! `/v1/sessions/{id}/runs`: runs of a session, one after the other.
+//! `/v1/sessions/{id}/runs`: sequential runs of a session.
 
 use axum::Json;
 use axum::extract::{Path, State};
@@ -26,21 +26,21 @@ pub(super) fn operations() -> Vec<Operation> {
             "POST",
             "/v1/sessions/{id}/runs",
             post(run),
-            "Runs code in a session, after what was asked for before. Files of the outcome are those of \
-             the session's workspace. A client that goes away interrupts the run, and the session keeps \
-             what it did until then.",
+            "Runs code in a session after earlier requests have finished. The outcome lists the files of \
+             the session's workspace. If the client disconnects, the run is interrupted, and the session \
+             keeps what it did until then.",
         )
         .takes_as(JSON, Some(request_schema))
-        .answers::<Outcome>(200, "The outcome, whatever the code did")
-        .answers_as(200, "Events, each under its type, the last one `outcome`", EVENTS, None),
+        .answers::<Outcome>(200, "The outcome, even if the code failed")
+        .answers_as(200, "Events named by their types; the last is `outcome`", EVENTS, None),
     ]
 }
 
-/// Fields of a run that only a session can have.
+/// Fields of a run that are fixed for the whole session.
 const OF_SESSIONS: [&str; 7] =
     ["image", "aliases", "deterministic", "answers", "memory_mb", "workspace_mb", "max_files"];
 
-/// A run without what is set for a whole session.
+/// The schema of a run without these fields.
 fn request_schema(generator: &mut SchemaGenerator) -> Schema {
     let mut schema = RunRequest::json_schema(generator);
     if let Some(Value::Object(fields)) = schema.get_mut("properties") {
@@ -60,7 +60,7 @@ async fn run(
     let request = asked.into_request(HostPaths::Refused).map_err(belljar::Error::from)?;
     let held = app.service().at_hand(&owner, &session, Use::Run).await?;
     if sse::is_asked_for(&headers) {
-        // A refusal is told as one, and not as an event.
+        // Validates first, so that an invalid request gets an error response instead of an event.
         held.session().validate(&request)?;
         let (watcher, events) = event_channel();
         let run = app.service().run_at(&owner, held, request.watch(watcher));

@@ -1,4 +1,4 @@
-//! `/v1/sessions`: made, found, changed, forked, ended.
+//! `/v1/sessions`: create, find, change, fork and end sessions.
 
 use std::collections::BTreeMap;
 
@@ -12,7 +12,7 @@ use belljar::session::{HistoryEntry, SessionStatus};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-use super::create::{CreateSession, seconds};
+use super::create::{CreateSession, Seconds};
 use super::operation::Operation;
 use crate::http::app::App;
 use crate::http::body::Body;
@@ -30,69 +30,69 @@ pub(super) fn operations() -> Vec<Operation> {
             "POST",
             "/v1/sessions",
             post(create),
-            "Starts a session: an interpreter and its workspace, kept from run to run. An empty body is \
-             one with every default.",
+            "Starts a session: an interpreter and a workspace that persist from run to run. With an empty \
+             body, the session has all defaults.",
         )
         .takes::<CreateSession>()
         .or_nothing()
         .answers::<SessionAnswer>(201, "The session"),
-        Operation::new("GET", "/v1/sessions", get(list), "Lists the sessions, the oldest first.")
+        Operation::new("GET", "/v1/sessions", get(list), "Lists the sessions, oldest first.")
             .answers::<SessionList>(200, "The sessions"),
-        Operation::new("GET", ID, get(show), "A session, by its id or its name.")
+        Operation::new("GET", ID, get(show), "Returns a session by its id or name.")
             .answers::<SessionAnswer>(200, "The session"),
-        Operation::new("PATCH", ID, patch(change), "Replaces a session's labels, extends its lease.")
+        Operation::new("PATCH", ID, patch(change), "Replaces a session's labels or extends its lease.")
             .takes::<Change>()
             .answers::<SessionAnswer>(200, "The session"),
-        Operation::new("DELETE", ID, delete(remove), "Ends a session, and what it runs.")
-            .ends(204, "It is gone"),
+        Operation::new("DELETE", ID, delete(remove), "Ends a session and its run.")
+            .ends(204, "Ended"),
         Operation::new(
             "POST",
             "/v1/sessions/{id}/fork",
             post(fork),
-            "Starts another session with this one's state and history.",
+            "Starts a session with the state and history of this session.",
         )
         .takes::<Fork>()
         .or_nothing()
-        .answers::<SessionAnswer>(201, "The other session"),
+        .answers::<SessionAnswer>(201, "The new session"),
         Operation::new(
             "POST",
             "/v1/sessions/{id}/rewind",
             post(rewind),
-            "Goes back to the state after a run, files included; 0 is the beginning. What came after is \
-             forgotten, or with `keep` goes on as a session of its own.",
+            "Returns to the state after a run, including files; 0 is the start. The discarded state is lost, \
+             or with `keep` becomes another session.",
         )
         .takes::<Rewind>()
-        .answers::<RewindAnswer>(200, "The session, and the one that was kept"),
+        .answers::<RewindAnswer>(200, "The session, and the session with the discarded state"),
         Operation::new(
             "POST",
             "/v1/sessions/{id}/interrupt",
             post(interrupt),
-            "Interrupts the run that is under way, as Ctrl-C would: the session keeps its state.",
+            "Interrupts the current run, as Ctrl-C would. The session keeps its state.",
         )
-        .answers::<InterruptAnswer>(200, "Whether there was one"),
+        .answers::<InterruptAnswer>(200, "Whether a run was in progress"),
         Operation::new(
             "POST",
             "/v1/sessions/{id}/suspend",
             post(suspend),
-            "Puts a session on the disk; its next run wakes it.",
+            "Suspends a session to disk. Its next run resumes it.",
         )
-        .answers::<SuspendAnswer>(200, "Whether it is there, which it is not while it runs"),
+        .answers::<SuspendAnswer>(200, "Whether it is on disk; a running session is not suspended"),
         Operation::new(
             "GET",
             "/v1/sessions/{id}/history",
             get(history),
-            "The runs that a session can go back to, the latest last.",
+            "Lists the runs that a session can be rewound to, the latest last.",
         )
         .answers::<History>(200, "The runs"),
     ]
 }
 
-/// A session, as it is listed.
+/// A session.
 #[derive(Serialize, JsonSchema)]
 pub(super) struct SessionAnswer {
-    /// Its id, which nobody can guess.
+    /// Its id, which cannot be guessed.
     pub id: String,
-    /// Its name, if it was given one.
+    /// Its name, if set.
     pub name: Option<String>,
     /// `idle`, `running`, `suspended` or `failed`.
     #[schemars(with = "String")]
@@ -101,11 +101,11 @@ pub(super) struct SessionAnswer {
     pub image: String,
     /// Its labels.
     pub labels: BTreeMap<String, String>,
-    /// When it was made, forked or restored.
+    /// Time at which it was created, forked or restored.
     pub created: String,
     /// Seconds since its last run ended.
     pub idle_seconds: f64,
-    /// Seconds until its lease ends, if it has one.
+    /// Seconds until its lease expires, if it has a lease.
     pub lease_seconds: Option<f64>,
 }
 
@@ -123,7 +123,7 @@ impl SessionAnswer {
         }
     }
 
-    /// The answer to a request that made it.
+    /// The response to a request that created the session.
     pub(super) async fn created(
         app: &App,
         owner: &Owner,
@@ -164,15 +164,14 @@ async fn show(
     Ok(Json(SessionAnswer::of(app.service().listed(&owner, &id).await?)))
 }
 
-/// What is to be changed.
+/// A change of a session.
 #[derive(Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 struct Change {
-    /// All labels that it is to have.
+    /// The new labels, replacing all others.
     labels: Option<BTreeMap<String, String>>,
-    /// Seconds from now after which its lease is to end. It has to have one.
-    #[schemars(range(min = 0))]
-    lease_seconds: Option<f64>,
+    /// The lease's new duration in seconds from now. The session must have a lease.
+    lease_seconds: Option<Seconds>,
 }
 
 async fn change(
@@ -182,14 +181,14 @@ async fn change(
     Body(asked): Body<Change>,
 ) -> Result<Json<SessionAnswer>, Problem> {
     let mut held = app.service().at_hand(&owner, &id, Use::Change).await?;
-    let lease = asked.lease_seconds.map(|time| seconds("lease_seconds", time)).transpose()?;
+    let lease = asked.lease_seconds.map(|time| time.duration("lease_seconds")).transpose()?;
     if let Some(labels) = asked.labels {
         held.session().set_labels(labels)?;
     }
     if let Some(lease) = lease
         && !held.extend_lease(lease)?
     {
-        let detail = format!("session {id} was made without a lease");
+        let detail = format!("session {id} was created without a lease");
         return Err(Problem::new(StatusCode::CONFLICT, "session.no_lease", detail));
     }
     let answer = SessionAnswer::of(held.listed());
@@ -206,11 +205,11 @@ async fn remove(
     Ok(StatusCode::NO_CONTENT)
 }
 
-/// How a session is forked.
+/// Options of a fork.
 #[derive(Default, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 struct Fork {
-    /// The name of the new session.
+    /// Name of the new session.
     #[schemars(regex(pattern = NAME_PATTERN))]
     name: Option<String>,
 }
@@ -227,13 +226,13 @@ async fn fork(
     SessionAnswer::created(&app, &owner, &fork).await
 }
 
-/// Where to go back to.
+/// Target of a rewind.
 #[derive(Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 struct Rewind {
-    /// The number of the run whose state it is to have.
+    /// Number of the run to return to.
     execution: u64,
-    /// Whether what is left behind goes on as a session of its own.
+    /// Whether to keep the discarded state as another session.
     #[serde(default)]
     keep: bool,
 }
@@ -271,7 +270,7 @@ async fn rewind(
 
 #[derive(Serialize, JsonSchema)]
 struct InterruptAnswer {
-    /// Whether a run was under way.
+    /// Whether a run was in progress.
     interrupted: bool,
 }
 
@@ -286,7 +285,7 @@ async fn interrupt(
 
 #[derive(Serialize, JsonSchema)]
 struct SuspendAnswer {
-    /// Whether it is on the disk.
+    /// Whether the session is on disk.
     suspended: bool,
 }
 
@@ -304,12 +303,12 @@ struct History {
     runs: Vec<HistoryRun>,
 }
 
-/// A run of a session.
+/// A past run of a session.
 #[derive(Serialize, JsonSchema)]
 struct HistoryRun {
     /// Its number, from 1.
     execution: u64,
-    /// The code that ran; of long code the first 64 KiB.
+    /// Its code, cut to 64 KiB.
     code: String,
     success: bool,
     /// Its error on one line.

@@ -1,4 +1,4 @@
-//! `/v1/sessions/{id}/terminal`: a prompt on a session, over one WebSocket.
+//! `/v1/sessions/{id}/terminal`: an interactive prompt over a WebSocket.
 
 use axum::Extension;
 use axum::extract::ws::rejection::WebSocketUpgradeRejection;
@@ -31,9 +31,9 @@ use crate::service::anywhere::Use;
 use crate::service::error::ServiceError;
 use crate::service::owner::Owner;
 
-/// The longest message of a client.
+/// Maximum size of a client's message, in bytes.
 const MAX_MESSAGE: usize = 16 << 20;
-/// Runs of one client that wait for the one that is under way.
+/// Maximum number of queued runs of one client.
 const MAX_WAITING: usize = 64;
 
 pub(super) fn operations() -> Vec<Operation> {
@@ -42,17 +42,17 @@ pub(super) fn operations() -> Vec<Operation> {
             "GET",
             "/v1/sessions/{id}/terminal",
             get(open),
-            "A WebSocket with a prompt on the session, in messages of JSON. A client sends `run` (`code`), \
+            "A WebSocket with an interactive prompt on the session. Messages are JSON. A client sends `run` (`code`), \
              `input` (`text`, or null for the end), `interrupt`, `complete` (`code`, `cursor`) and \
-             `is_complete` (`code`), each with an `id` of its choice; it gets the events of its runs, \
-             `input` (`prompt`) when the code asks for a line, `outcome`, and the answers to its \
-             questions, each with that `id`. A client that goes away interrupts its run.",
+             `is_complete` (`code`), each with an `id` of its choice. It receives the events of its runs, \
+             `input` (`prompt`) when the code reads a line, `outcome`, and the responses to its \
+             queries, each with that `id`. If the client disconnects, its run is interrupted.",
         )
         .ends(101, "The WebSocket"),
     ]
 }
 
-/// What a client says.
+/// A client's message.
 #[derive(Deserialize)]
 struct Said {
     #[serde(default)]
@@ -71,20 +71,20 @@ enum What {
     IsComplete { code: String },
 }
 
-/// What waits for what was asked for before it, with its id and the room in memory that it takes.
+/// A queued request with its id and the memory that it holds.
 type Waiting<T> = (Value, T, Room);
 
-/// Room of a message, and its part of that which waiting ones may take: so there is room for the next message, which
-/// may say to interrupt.
+/// Memory of a message, and its share of the memory for queued messages. The share leaves room for
+/// the next message, which may be an interrupt.
 type Room = (Option<Taking>, Share);
 
-/// What is asked about code, without running it.
+/// A query about code that does not run it.
 enum Question {
     Complete { code: String, cursor: usize },
     IsComplete { code: String },
 }
 
-/// What a client is told.
+/// A message to the client.
 #[derive(Serialize)]
 struct Told<'a, T> {
     id: &'a Value,
@@ -103,7 +103,7 @@ async fn open(
 ) -> Result<Response, Problem> {
     let upgrade = upgrade.map_err(|rejection| {
         Problem::new(rejection.status(), "no_websocket", rejection.body_text())
-            .hint("ask for a WebSocket: Connection: Upgrade, Upgrade: websocket")
+            .hint("use a WebSocket: Connection: Upgrade, Upgrade: websocket")
     })?;
     app.service().listed(&owner, &id).await?;
     let upgrade = upgrade.max_message_size(MAX_MESSAGE).max_frame_size(MAX_MESSAGE);
@@ -111,18 +111,18 @@ async fn open(
     Ok(upgrade.on_upgrade(|socket| Terminal::serve(app, owner, id, (socket, link))).into_response())
 }
 
-/// What the two sides of a terminal share.
+/// State shared by the two directions of a terminal.
 #[derive(Clone)]
 struct Terminal {
     app: App,
     owner: Owner,
-    /// The session, or its name.
+    /// The id or name of the session.
     session: String,
-    /// What is to be sent.
+    /// Messages to send.
     out: mpsc::Sender<Message>,
-    /// How many runs and questions are not answered yet.
+    /// Number of unanswered runs and queries.
     open: watch::Sender<usize>,
-    /// Who waits for a line of input.
+    /// The run that waits for a line of input.
     asked: std::sync::Arc<std::sync::Mutex<Option<oneshot::Sender<Option<String>>>>>,
 }
 
@@ -146,7 +146,7 @@ impl Terminal {
             open: watch::Sender::new(0),
             asked: std::sync::Arc::default(),
         };
-        // Dropped with this future, and their runs with them.
+        // Dropping this future drops these tasks, and so their runs.
         let _running = AbortOnDropHandle::new(tokio::spawn(terminal.clone().run_all(to_run)));
         let _answering =
             AbortOnDropHandle::new(tokio::spawn(terminal.clone().answer_all(to_answer)));
@@ -157,16 +157,16 @@ impl Terminal {
         }
     }
 
-    /// Closes the connection when the server stops and everything is answered.
+    /// Closes the connection when the server stops and all requests are answered.
     async fn farewell(&self) {
         self.app.stopping().cancelled().await;
         let _ = self.open.subscribe().wait_for(|open| *open == 0).await;
         let _ = self.out.send(going_away()).await;
-        // Sending ends with that message.
+        // That message ends the sending task.
         std::future::pending::<()>().await;
     }
 
-    /// Takes what the client says, until it leaves, is silent, or says what nobody understands.
+    /// Reads the client's messages until it disconnects, times out or sends an invalid message.
     async fn listen(
         &self,
         mut stream: Incoming,
@@ -211,7 +211,7 @@ impl Terminal {
         }
     }
 
-    /// Has something done after what was asked for before, for which there has to be room.
+    /// Queues a request if there is room.
     async fn queue<T>(
         &self,
         to: &mpsc::Sender<Waiting<T>>,
@@ -227,7 +227,7 @@ impl Terminal {
         let room = (room, place);
         self.open.send_modify(|open| *open += 1);
         if let Err(mpsc::error::TrySendError::Full((id, ..))) = to.try_send((id, what, room)) {
-            let problem = bad_message(format!("{MAX_WAITING} {name} wait already"));
+            let problem = bad_message(format!("{MAX_WAITING} {name} are queued already"));
             self.tell(&id, Some("problem"), problem).await;
             self.answered();
         }
@@ -237,8 +237,7 @@ impl Terminal {
         self.open.send_modify(|open| *open -= 1);
     }
 
-    /// Answers questions, one after the other. They wait for the session, and nothing that the client says
-    /// waits for them.
+    /// Answers queries in order. They wait for the session; other messages do not wait for them.
     async fn answer_all(self, mut questions: mpsc::Receiver<Waiting<Question>>) {
         while let Some((id, question, _room)) = questions.recv().await {
             match question {
@@ -274,7 +273,7 @@ impl Terminal {
         })
     }
 
-    /// Runs what the client asks for, one after the other.
+    /// Runs the client's code in order.
     async fn run_all(self, mut runs: mpsc::Receiver<Waiting<String>>) {
         while let Some((id, code, _room)) = runs.recv().await {
             self.run(id, code).await;
@@ -321,11 +320,11 @@ impl Terminal {
         line.await.ok().flatten()
     }
 
-    /// Gives a line of input to whoever asked for one.
+    /// Passes a line of input to the run that asked for it.
     fn answer(&self, line: Option<String>) {
         let asked = self.asked.lock().unwrap_or_else(std::sync::PoisonError::into_inner).take();
         if let Some(asked) = asked {
-            // A run that has ended does not want it any more.
+            // A run that has ended no longer reads it.
             let _ = asked.send(line);
         }
     }
@@ -349,12 +348,12 @@ impl Terminal {
             what,
         };
         let text = serde_json::to_string(&told).unwrap_or_default();
-        // A client that has gone is told nothing.
+        // The client may have disconnected.
         let _ = self.out.send(Message::Text(Utf8Bytes::from(text))).await;
     }
 }
 
-/// Sends messages until one says that it was the last, and asks now and then whether the client is there.
+/// Sends messages until the last one, and pings the client.
 async fn send_all(mut sink: SplitSink<WebSocket, Message>, mut messages: mpsc::Receiver<Message>) {
     let mut pings = pings();
     loop {

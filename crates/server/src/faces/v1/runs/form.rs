@@ -1,4 +1,4 @@
-//! A request as a form: JSON in one part, and a file in every other.
+//! A run request as a form: JSON in one part, files in the others.
 
 use axum::extract::multipart::MultipartError;
 use axum::extract::{FromRequest, Multipart, Request};
@@ -14,11 +14,11 @@ use crate::http::sealed::{self, Reading};
 use crate::http::unread::BodyError;
 use crate::service::owner::Owner;
 
-/// The most parts of a form.
+/// Maximum number of parts of a form.
 const MAX_PARTS: usize = 1_000;
 
-/// Reads a form. A part is the file whose path is its name; parts that are named `file` are the files whose
-/// paths are their file names.
+/// Reads a form. A part's name is the path of its file. For parts named `file`, the file name is
+/// the path.
 pub(super) async fn read(
     request: Request,
     app: &App,
@@ -31,7 +31,7 @@ pub(super) async fn read(
     parts(form).await
 }
 
-/// The request that a form's parts are.
+/// Builds the request from a form's parts.
 pub(in crate::faces::v1) async fn parts(mut form: Multipart) -> Result<RunRequest, Problem> {
     let (mut asked, mut files) = (None, Vec::new());
     while let Some(part) = form.next_field().await.map_err(|error| failed(&error))? {

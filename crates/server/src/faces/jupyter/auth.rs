@@ -1,38 +1,39 @@
-//! Who asks, as Jupyter's server finds it out.
+//! Authentication, as in Jupyter's server.
 
 use axum::extract::FromRequestParts;
 use axum::http::StatusCode;
 use axum::http::request::Parts;
 use axum::response::{IntoResponse, Response};
 
+use super::error::ApiError;
 use super::kernels::Kernels;
-use super::refused::Refused;
 use crate::http::app::App;
 use crate::http::auth::{Keys, key_in};
 use crate::http::authed::{Admission, BadBody};
 use crate::service::owner::Owner;
 
-/// Whoever asks. A key is taken from `?token=` as well.
-pub(super) struct Asker(pub Owner);
+/// The authenticated owner. The key may also be in `?token=`.
+pub(super) struct Authenticated(pub Owner);
 
-impl FromRequestParts<App> for Asker {
-    type Rejection = Refused;
+impl FromRequestParts<App> for Authenticated {
+    type Rejection = ApiError;
 
-    async fn from_request_parts(parts: &mut Parts, app: &App) -> Result<Self, Refused> {
-        let owner = owner(app.keys(), parts).ok_or_else(Refused::no_key)?;
+    async fn from_request_parts(parts: &mut Parts, app: &App) -> Result<Self, ApiError> {
+        let owner = owner(app.keys(), parts).ok_or_else(ApiError::no_key)?;
         if let Some(kernels) = parts.extensions.get::<Kernels>() {
-            kernels.take_up(app.service(), &owner);
+            kernels.restore(app.service(), &owner);
         }
         Ok(Self(owner))
     }
 }
 
-/// The value of `token` in a query. Keys consist of letters, digits and `_`, so nothing of them is encoded.
+/// The value of `token` in a query. Keys consist of letters, digits and `_`, so they need no
+/// decoding.
 fn token(query: &str) -> Option<&str> {
     query.split('&').find_map(|pair| pair.strip_prefix("token="))
 }
 
-/// How the face authenticates a request with a body, which may be missing.
+/// Authentication of a request whose body is optional.
 pub(super) struct Jupyter;
 
 impl Admission for Jupyter {
@@ -43,7 +44,7 @@ impl Admission for Jupyter {
     }
 
     fn no_key() -> Response {
-        Refused::no_key().into_response()
+        ApiError::no_key().into_response()
     }
 
     fn bad_body(why: BadBody) -> Response {
@@ -54,7 +55,7 @@ impl Admission for Jupyter {
             }
             other => (other, why.message),
         };
-        Refused::new(status, message).into_response()
+        ApiError::new(status, message).into_response()
     }
 }
 

@@ -1,4 +1,4 @@
-//! How a refusal is told: as Jupyter's server does.
+//! Errors in the format of Jupyter's server.
 
 use std::time::Duration;
 
@@ -11,15 +11,15 @@ use crate::http::problem::Problem;
 use crate::http::status::retry;
 use crate::service::error::ServiceError;
 
-/// What is told instead of an answer.
+/// An error response.
 #[derive(Debug)]
-pub(super) struct Refused {
+pub(super) struct ApiError {
     status: StatusCode,
     message: String,
     retry_after: Option<Duration>,
 }
 
-impl Refused {
+impl ApiError {
     pub(super) fn new(status: StatusCode, message: impl Into<String>) -> Self {
         Self {
             status,
@@ -29,7 +29,7 @@ impl Refused {
     }
 
     pub(super) fn no_key() -> Self {
-        let message = "Forbidden: a token is needed, which is the server's key";
+        let message = "Forbidden: use the server's key as the token";
         Self::new(StatusCode::FORBIDDEN, message)
     }
 
@@ -38,7 +38,7 @@ impl Refused {
     }
 }
 
-impl From<ServiceError> for Refused {
+impl From<ServiceError> for ApiError {
     fn from(error: ServiceError) -> Self {
         let problem = Problem::from(error);
         Self {
@@ -48,7 +48,7 @@ impl From<ServiceError> for Refused {
     }
 }
 
-impl IntoResponse for Refused {
+impl IntoResponse for ApiError {
     fn into_response(self) -> Response {
         let body = json!({"message": self.message, "reason": null});
         retry(self.retry_after, (self.status, Json(body)))

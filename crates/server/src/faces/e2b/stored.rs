@@ -1,42 +1,48 @@
-//! A sandbox as the servers of a store share it: a document that says what it is like.
+//! The sandbox's record in a store, which all servers share.
 //!
-//! What is here is what this server read of it last. Each use reads it again.
+//! A sandbox in memory caches its record. Each use refreshes it.
 
 use std::sync::Arc;
 use std::time::{Duration, UNIX_EPOCH};
 
 use super::fault::{Fault, gone};
-use super::record::{Context, ContextForm, Form, lease, lock, millis, settle};
+use super::record::{Context, ContextRecord, SandboxRecord, lease, lock, millis, update_index};
 use super::sandbox::Sandbox;
 use crate::service::Service;
 use crate::service::anywhere::Document;
 use crate::service::owner::Owner;
 
 impl Sandbox {
-    /// One that another server has written.
-    pub(super) fn of_form(
+    /// Builds a sandbox from its record.
+    pub(super) fn from_record(
         service: &Service,
         owner: &Owner,
         kind: &'static str,
         id: &str,
-        form: &Form,
+        record: &SandboxRecord,
     ) -> Option<Self> {
-        let contexts: Vec<_> = form.contexts.iter().map(ContextForm::context).collect();
-        let latest = contexts.iter().find(|context| context.id == form.latest)?;
-        let mut sandbox =
-            Self::of(service, owner, form.traits.clone(), lease(form), contexts.clone(), latest);
+        let contexts: Vec<_> = record.contexts.iter().map(ContextRecord::context).collect();
+        let latest = contexts.iter().find(|context| context.id == record.latest)?;
+        let mut sandbox = Self::of(
+            service,
+            owner,
+            record.config.clone(),
+            lease(record),
+            contexts.clone(),
+            latest,
+        );
         id.clone_into(&mut sandbox.id);
         sandbox.kind = kind;
-        sandbox.started = UNIX_EPOCH + Duration::from_millis(form.started);
+        sandbox.started = UNIX_EPOCH + Duration::from_millis(record.started);
         Some(sandbox)
     }
 
-    /// Whether it is in a store, where every server finds it.
+    /// Whether the sandbox is in a store.
     pub(super) fn is_shared(&self) -> bool {
         self.service().documents(self.kind).is_some()
     }
 
-    /// Writes it down, for all servers.
+    /// Writes the record to the store.
     pub(super) async fn publish(
         &self,
         snapshot: Option<(String, Option<String>)>,
@@ -46,12 +52,12 @@ impl Sandbox {
         };
         let contexts = self.all();
         let lease = self.lease();
-        let form = Form {
-            traits: self.traits.clone(),
+        let record = SandboxRecord {
+            config: self.config.clone(),
             started: millis(self.started),
             state: lease.state,
             end: millis(lease.end_at),
-            contexts: contexts.iter().map(|context| ContextForm::of(context)).collect(),
+            contexts: contexts.iter().map(|context| ContextRecord::of(context)).collect(),
             latest: self.latest().await.0.id.clone(),
             snapshot,
         };
@@ -59,58 +65,61 @@ impl Sandbox {
             owner: self.owner.name().to_owned(),
             sessions: Vec::new(),
             ends: None,
-            content: form,
+            content: record,
         };
-        settle(&mut document);
+        update_index(&mut document);
         Ok(documents.add(&self.id, &document).await?)
     }
 
-    /// Changes what is written of it, and takes over what it is then.
-    pub(super) async fn change(&self, mut change: impl FnMut(&mut Form)) -> Result<Form, Fault> {
+    /// Changes the record in the store, and applies the result here.
+    pub(super) async fn change(
+        &self,
+        mut change: impl FnMut(&mut SandboxRecord),
+    ) -> Result<SandboxRecord, Fault> {
         let Some(documents) = self.service().documents(self.kind) else {
             return Err(gone());
         };
-        let changed = documents.change(&self.id, |document: &mut Document<Form>| {
+        let changed = documents.change(&self.id, |document: &mut Document<SandboxRecord>| {
             change(&mut document.content);
-            settle(document);
+            update_index(document);
         });
-        self.take_over(changed.await?.map(|document| document.content))
+        self.apply(changed.await?.map(|document| document.content))
     }
 
-    /// Looks what is written of it now.
+    /// Reads the record from the store, and applies it here.
     pub(super) async fn refresh(&self) -> Result<(), Fault> {
         let Some(documents) = self.service().documents(self.kind) else {
             return Ok(());
         };
-        let found: Option<Document<Form>> = documents.read(&self.id).await?;
-        self.take_over(found.map(|document| document.content)).map(drop)
+        let found: Option<Document<SandboxRecord>> = documents.read(&self.id).await?;
+        self.apply(found.map(|document| document.content)).map(drop)
     }
 
-    /// The context that has the files, as it is written now.
+    /// The context that has the files, according to the store.
     pub(super) async fn refreshed_latest(&self) -> Result<Arc<Context>, Fault> {
         let Some(documents) = self.service().documents(self.kind) else {
             return Err(gone());
         };
-        let found: Option<Document<Form>> = documents.read(&self.id).await?;
-        let form = self.take_over(found.map(|document| document.content))?;
-        self.all().into_iter().find(|context| context.id == form.latest).ok_or_else(gone)
+        let found: Option<Document<SandboxRecord>> = documents.read(&self.id).await?;
+        let record = self.apply(found.map(|document| document.content))?;
+        self.all().into_iter().find(|context| context.id == record.latest).ok_or_else(gone)
     }
 
-    /// Writes down which context has the files.
+    /// Records which context has the files.
     pub(super) async fn set_latest(&self, context: &Context) -> Result<(), Fault> {
-        self.change(|form| form.latest.clone_from(&context.id)).await.map(drop)
+        self.change(|record| record.latest.clone_from(&context.id)).await.map(drop)
     }
 
-    /// Is from now on what is written, or ends where nothing is.
-    pub(super) fn take_over(&self, form: Option<Form>) -> Result<Form, Fault> {
-        let Some(form) = form else {
+    /// Applies a record. A missing record ends the sandbox here.
+    pub(super) fn apply(&self, record: Option<SandboxRecord>) -> Result<SandboxRecord, Fault> {
+        let Some(record) = record else {
             self.end_here();
             return Err(gone());
         };
-        self.set_lease(lease(&form));
+        self.set_lease(lease(&record));
         let mut contexts = lock(&self.contexts);
         let known = std::mem::take(&mut *contexts);
-        *contexts = form
+        *contexts = record
             .contexts
             .iter()
             .map(|written| {
@@ -122,6 +131,6 @@ impl Sandbox {
             })
             .collect();
         drop(contexts);
-        Ok(form)
+        Ok(record)
     }
 }

@@ -1,25 +1,25 @@
-//! Parsers of bytes that others send, as fuzz targets and tests call them. No part of the interface. Of
-//! each input the first byte says which of a face's parsers it is for; whether it is what that one reads.
+//! Parsers of untrusted bytes, for fuzz targets and tests. Not part of the public API. The first
+//! byte of each input selects the parser. Returns whether the input is valid.
 
 use crate::faces::{e2b, judge0, librechat, mcp, piston, process, v1};
 use crate::http;
 
-/// What E2B's clients send: envelopes, hosts, paths, queries, commands, JSON.
+/// Input of E2B's clients: envelopes, hosts, paths, queries, commands, JSON.
 pub fn parse_e2b(bytes: &[u8]) -> bool {
     e2b::fuzzing::parse(bytes)
 }
 
-/// What clients of MCP send.
+/// Input of MCP clients.
 pub fn parse_mcp(bytes: &[u8]) -> bool {
     mcp::fuzzing::parse(bytes)
 }
 
-/// What every face reads: conditions and ranges, keys in headers and files.
+/// Input to all faces: preconditions, ranges, and keys in headers and files.
 pub fn parse_http(bytes: &[u8]) -> bool {
     http::fuzzing::parse(bytes)
 }
 
-/// Bodies that are read piece by piece: lines of a batch, and forms.
+/// Streamed bodies: lines of a batch, and forms.
 pub fn parse_bodies(bytes: &[u8]) -> bool {
     thread_local! {
         static REACTOR: Option<tokio::runtime::Runtime> =
@@ -30,7 +30,7 @@ pub fn parse_bodies(bytes: &[u8]) -> bool {
     })
 }
 
-/// What the clients of the other code runners send: programs, tools, names of files.
+/// Input of other code runners' clients: programs, tools, file names.
 pub fn parse_runners(bytes: &[u8]) -> bool {
     let Some((form, bytes)) = bytes.split_first() else {
         return false;

@@ -1,4 +1,4 @@
-//! What all faces share: who asks, how errors are told, and how connections are served.
+//! HTTP for all faces: connections, authentication, request bodies and errors.
 
 pub(crate) mod access;
 pub(crate) mod app;

@@ -1,4 +1,4 @@
-//! belljar over HTTP: one service of runs and sessions, and thin faces on it, one for each kind of client.
+//! belljar's HTTP server: a service for runs and sessions, with a thin face per client protocol.
 //!
 //! ```no_run
 //! # async fn example() -> Result<(), Box<dyn std::error::Error>> {

@@ -1,4 +1,5 @@
-//! Traces for OpenTelemetry, sent by OTLP over HTTP to wherever the standard variables `OTEL_*` say.
+//! Exports traces to OpenTelemetry by OTLP over HTTP, as configured by the standard variables
+//! `OTEL_*`.
 
 use std::env;
 use std::pin::Pin;
@@ -23,42 +24,42 @@ use tracing_subscriber::Layer;
 use tracing_subscriber::filter::Targets;
 use tracing_subscriber::registry::LookupSpan;
 
-/// The longest answer of a collector that is read.
+/// Maximum size of a collector's response, in bytes.
 const MAX_ANSWER: usize = 64 << 10;
-/// How long a collector may take to answer, where `OTEL_EXPORTER_OTLP_TIMEOUT` does not end it sooner.
+/// Time limit of a collector's response; `OTEL_EXPORTER_OTLP_TIMEOUT` may be shorter.
 const ANSWER_TIME: Duration = Duration::from_secs(30);
 
-/// Traces cannot be sent.
+/// Traces cannot be exported.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum OtelError {
-    /// A variable asks for what this cannot do.
-    #[error("{name} is {value:?}, and only {known} is spoken")]
+    /// A variable has an unsupported value.
+    #[error("{name} is {value:?}, but only {known} is supported")]
     Unknown {
         /// The variable.
         name: &'static str,
-        /// What it is.
+        /// Its value.
         value: String,
-        /// What it may be.
+        /// Supported values.
         known: &'static str,
     },
-    /// The exporter cannot be made.
-    #[error("traces cannot be sent as OTEL_EXPORTER_OTLP_* say")]
+    /// The exporter cannot be created.
+    #[error("cannot export traces as configured by OTEL_EXPORTER_OTLP_*")]
     Exporter(#[source] opentelemetry_otlp::ExporterBuildError),
 }
 
-/// What sends traces. Dropping it loses what has not been sent: [`end`](Self::end) sends it.
+/// The exporter. Dropping it loses pending traces; [`end`](Self::end) sends them.
 pub struct Traces(SdkTracerProvider);
 
 impl Traces {
-    /// Sends traces where the environment says, if it says so: `OTEL_EXPORTER_OTLP_ENDPOINT` or
-    /// `OTEL_EXPORTER_OTLP_TRACES_ENDPOINT` names a collector, and neither `OTEL_SDK_DISABLED` nor
-    /// `OTEL_TRACES_EXPORTER` forbids it.
+    /// Creates an exporter if the environment asks for one: `OTEL_EXPORTER_OTLP_ENDPOINT` or
+    /// `OTEL_EXPORTER_OTLP_TRACES_ENDPOINT` is set, and neither `OTEL_SDK_DISABLED` nor
+    /// `OTEL_TRACES_EXPORTER` disables it.
     ///
     /// # Errors
     ///
-    /// When a variable asks for what this cannot do: another protocol than `http/protobuf`, another
-    /// exporter, or TLS.
+    /// Fails for an unsupported protocol (only `http/protobuf` is supported), another exporter, or
+    /// TLS.
     pub fn from_environment() -> Result<Option<Self>, OtelError> {
         let set = |name| env::var(name).ok().filter(|value: &String| !value.is_empty());
         let general = set("OTEL_EXPORTER_OTLP_ENDPOINT");
@@ -104,13 +105,13 @@ impl Traces {
         Ok(Some(Self(provider.build())))
     }
 
-    /// What makes belljar's spans of `tracing` such of OpenTelemetry.
+    /// A layer that converts `tracing` spans to OpenTelemetry spans.
     #[must_use]
     pub fn layer<S>(&self) -> impl Layer<S> + Send + Sync + use<S>
     where
         S: Subscriber + for<'a> LookupSpan<'a> + Send + Sync,
     {
-        // Where in belljar's source a span begins is nothing to whoever reads traces.
+        // Source locations of spans are of no use to readers of traces.
         tracing_opentelemetry::layer()
             .with_tracer(self.0.tracer("belljar"))
             .with_location(false)
@@ -119,7 +120,7 @@ impl Traces {
             .with_filter(Targets::new().with_target("belljar", Level::INFO))
     }
 
-    /// Sends what has not been sent.
+    /// Sends pending traces.
     pub fn end(self) {
         if let Err(error) = self.0.shutdown() {
             tracing::warn!(%error, "the last traces were not sent");
@@ -127,29 +128,30 @@ impl Traces {
     }
 }
 
-/// Makes a request's span part of the trace that it names, and gives the id of its trace, if it is sent.
+/// Links a request's span to the trace in its headers. Returns the trace id if the span is
+/// exported.
 pub(crate) fn join(span: &Span, headers: &HeaderMap) -> Option<String> {
-    // Of what is sent, this has to be known before the rest.
+    // Must be set before the other fields.
     span.record("otel.kind", "server");
     let parent = TraceContextPropagator::new().extract(&HeaderExtractor(headers));
-    // There may be no layer that sends it.
+    // There may be no exporting layer.
     let _ = span.set_parent(parent);
     let context = span.context();
     let known = context.span().span_context().clone();
     known.is_valid().then(|| known.trace_id().to_string())
 }
 
-/// Gives a request's span the name by which it is shown.
+/// Sets the display name of a request's span.
 pub(crate) fn name(span: &Span, name: String) {
     span.context().span().update_name(name);
 }
 
-/// Says that what the span is about failed.
+/// Marks the span as failed.
 pub(crate) fn fail(span: &Span) {
     span.context().span().set_status(Status::error(""));
 }
 
-/// Asks a collector, each time on a connection of its own: a batch is sent every few seconds.
+/// Sends batches to a collector. Opens a connection per batch, because batches are seconds apart.
 #[derive(Debug)]
 struct Client;
 
@@ -159,7 +161,7 @@ impl HttpClient for Client {
         'a: 'b,
         Self: 'b,
     {
-        // The exporter asks from a thread of its own, which waits, and on which nothing of tokio's is there.
+        // The exporter calls this on a thread without a tokio runtime.
         Box::pin(async move {
             let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build()?;
             runtime.block_on(async { tokio::time::timeout(ANSWER_TIME, send(request)).await? })

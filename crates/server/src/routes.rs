@@ -1,4 +1,4 @@
-//! The one router, in which the faces come together.
+//! The router of all faces.
 
 use std::time::Duration;
 
@@ -17,10 +17,10 @@ use crate::http::face::Face;
 use crate::http::problem::Problem;
 use crate::http::{access, guard, health, sealed};
 
-/// Makes the routes of an interface.
+/// Creates the routes of an interface.
 type Routes = fn(&App) -> Router<App>;
 
-/// The interfaces that are known by their paths. E2B's is told apart by headers as well.
+/// Interfaces identified by path. E2B is identified by headers, too.
 const FACES: [(Face, Routes); 8] = [
     (Face::Mcp, |_| mcp::routes()),
     (Face::V1, v1::routes),
@@ -32,11 +32,10 @@ const FACES: [(Face, Routes); 8] = [
     (Face::Jupyter, jupyter::routes),
 ];
 
-/// Everything that a server answers. An interface that is off answers 404.
+/// All routes of a server. Disabled interfaces return 404.
 ///
-/// The paths of two faces never meet: where one would claim another's (as E2B's interpreter has
-/// `/execute` and its control plane `/sandboxes`), it is told apart by header or host in front of the
-/// others, in [`App`]'s outermost layers.
+/// Paths of faces do not overlap. Ambiguous paths, such as `/execute` and `/sandboxes` of E2B, are
+/// distinguished by header or host before routing.
 pub fn router(app: App) -> Router {
     let settings = app.settings().clone();
     let has = |face| settings.faces.has(face);
@@ -54,7 +53,7 @@ pub fn router(app: App) -> Router {
     };
     let faces = faces
         .layer(MapRequestLayer::new(access::route))
-        // Bodies are bounded where they are opened.
+        // Body sizes are limited where bodies are read.
         .layer(DefaultBodyLimit::disable())
         .layer(from_fn_with_state(app.clone(), guard::check))
         .layer(from_fn_with_state(app.clone(), sealed::seal))
@@ -70,9 +69,9 @@ pub fn router(app: App) -> Router {
     all.layer(from_fn_with_state(app.clone(), access::log)).with_state(app)
 }
 
-/// Lets pages of these origins read the answers, if there are any.
+/// Allows pages of these origins to read responses.
 fn origins(origins: &[String]) -> Option<CorsLayer> {
-    // How long a browser may remember it.
+    // How long a browser may cache the permission.
     const MAX_AGE: Duration = Duration::from_mins(10);
     let origins: Vec<HeaderValue> =
         origins.iter().filter_map(|origin| origin.parse().ok()).collect();
@@ -90,11 +89,11 @@ fn origins(origins: &[String]) -> Option<CorsLayer> {
 }
 
 async fn no_route(method: Method, uri: Uri) -> Problem {
-    let detail = format!("{method} {} is nothing that this server answers", uri.path());
+    let detail = format!("no route for {method} {}", uri.path());
     Problem::new(StatusCode::NOT_FOUND, "no_route", detail)
 }
 
 async fn no_method(method: Method, uri: Uri) -> Problem {
-    let detail = format!("{} does not take {method}", uri.path());
+    let detail = format!("{} does not support {method}", uri.path());
     Problem::new(StatusCode::METHOD_NOT_ALLOWED, "no_method", detail)
 }

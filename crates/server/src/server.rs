@@ -1,4 +1,4 @@
-//! A server from its start to its end.
+//! Startup, maintenance and shutdown of a server.
 
 mod inherited;
 mod notify;
@@ -21,25 +21,25 @@ use crate::http::tls::Tls;
 use crate::routes::router;
 use notify::ServiceManager;
 
-/// Time that interrupted runs have to end, their grace in the engine included.
+/// Time that interrupted runs have to end, including the engine's grace.
 const LAST_RUNS: Duration = Duration::from_secs(2);
-/// Time that writing sessions may take beyond the grace, interrupted runs included, to a directory or a store.
+/// Time to save sessions to a directory or store after the grace, including interrupted runs.
 const LAST_STATES: Duration = Duration::from_secs(5);
-/// How often it is looked whether the last run has ended.
+/// Interval of checks whether the last run has ended.
 const LOOK: Duration = Duration::from_millis(20);
-/// How often the store is looked through for sessions that nobody uses.
+/// Interval of searching the store for unused sessions.
 const STORE_TICK: Duration = Duration::from_hours(1);
-/// How often it is looked at what is over, and whether the keys have changed.
+/// Interval of maintenance: expiry, and reloading of keys.
 const TICK: Duration = Duration::from_secs(1);
-/// A session that nobody has used for so long is closed.
+/// Sessions unused for this long are closed.
 const MAX_IDLE: Duration = Duration::from_hours(24);
 
-/// A server that listens, and answers once it is [run](Self::run).
+/// A server that is listening. [`run`](Self::run) serves requests.
 pub struct Server {
     app: App,
     listener: Listener,
     address: Address,
-    /// The socket is that of whoever started this process.
+    /// Whether the socket was inherited from the parent process.
     is_inherited: bool,
     state: Option<PathBuf>,
     keys: Option<PathBuf>,
@@ -50,13 +50,13 @@ pub struct Server {
 }
 
 impl Server {
-    /// Listens on the socket that a service manager has handed over (`LISTEN_FDS`), or else on an
-    /// address; with port 0 on a free port. A Unix socket is readable and writable by its
-    /// owner alone, and takes the place of one that nobody listens on any more.
+    /// Listens on the socket passed by a service manager (`LISTEN_FDS`), or else on an address.
+    /// Port 0 selects a free port. A Unix socket is accessible only to its owner, and replaces a
+    /// stale socket.
     ///
     /// # Errors
     ///
-    /// When the address cannot be had, or others can reach it and nobody needs a key.
+    /// Fails if the address is not available, or if other users could reach it without a key.
     pub async fn bind(app: App, address: impl Into<Address>) -> io::Result<Self> {
         let inherited = inherited::socket()?;
         let is_inherited = inherited.is_some();
@@ -77,7 +77,7 @@ impl Server {
         };
         let is_public = matches!(address, Address::Tcp(address) if !address.ip().is_loopback());
         if is_public && !app.keys().are_needed() {
-            let text = format!("others may reach {address}, and nobody needs a key");
+            let text = format!("other users could reach {address} without a key");
             return Err(io::Error::new(io::ErrorKind::PermissionDenied, text));
         }
         Ok(Self {
@@ -94,37 +94,36 @@ impl Server {
         })
     }
 
-    /// Keeps sessions over a restart: they are written to this directory at the end, and taken from there
-    /// at the beginning.
+    /// Saves sessions to this directory at shutdown, and restores them from it at startup.
     #[must_use]
     pub fn state(mut self, dir: impl Into<PathBuf>) -> Self {
         self.state = Some(dir.into());
         self
     }
 
-    /// Reads the keys again when this file has changed.
+    /// Reloads the keys when this file changes.
     #[must_use]
     pub fn keys(mut self, file: impl Into<PathBuf>) -> Self {
         self.keys = Some(file.into());
         self
     }
 
-    /// Has `/readyz` say what holds this process, such as `Landlock ABI 7, seccomp`.
+    /// Describes the process's lockdown in `/readyz`, such as `Landlock ABI 7, seccomp`.
     #[must_use]
     pub fn lockdown(self, held: impl Into<String>) -> Self {
-        // It is said once.
+        // Set once.
         let _ = self.app.lockdown().set(held.into());
         self
     }
 
-    /// Sets how long runs may go on when the server is to end. Default 30 seconds.
+    /// Sets how long runs may continue during shutdown. Default 30 seconds.
     #[must_use]
     pub fn grace(mut self, grace: Duration) -> Self {
         self.grace = grace;
         self
     }
 
-    /// Speaks TLS with every client.
+    /// Requires TLS.
     #[cfg(feature = "tls")]
     #[must_use]
     pub fn tls(mut self, tls: Tls) -> Self {
@@ -142,7 +141,7 @@ impl Server {
         "http"
     }
 
-    /// Where it is reached.
+    /// The URL of the server.
     #[must_use]
     pub fn url(&self) -> String {
         let base = &self.app.settings().base_path;
@@ -152,14 +151,14 @@ impl Server {
         }
     }
 
-    /// Answers until `stop` is ready. Then it takes no more connections and no more runs, and lets those
-    /// that are under way end within the grace; what still runs then is interrupted. All sessions are
-    /// written to the directory of the state, if there is one, or to the store, and closed. All of it takes at
-    /// most 5 seconds more than the grace.
+    /// Serves requests until `stop`. Then it accepts no more connections or runs, and lets runs in
+    /// progress finish within the grace. Remaining runs are interrupted. All sessions are saved to
+    /// the state directory or the store, and closed. Shutdown takes at most 5 seconds longer than
+    /// the grace.
     ///
     /// # Errors
     ///
-    /// When the directory of the state cannot be read at the beginning, or written at the end.
+    /// Fails if the state directory cannot be read at startup or written at shutdown.
     pub async fn run(self, stop: impl Future<Output = ()>) -> io::Result<()> {
         let app = self.app.clone();
         let service = app.service().clone();
@@ -193,7 +192,7 @@ impl Server {
         service.stop();
         let mut quiet = Box::pin(async {
             let _ = (&mut serving).await;
-            // Some runs have no connection, such as those of a notebook that was closed.
+            // Some runs have no connection, such as runs of a closed notebook.
             while service.under_way() > 0 {
                 tokio::time::sleep(LOOK).await;
             }
@@ -212,41 +211,41 @@ impl Server {
                 None => Ok(()),
             }
         };
-        // Sessions of a store are given back by whoever used them last. What is not written in time is lost once
-        // the lease of this server is over, and the next one to ask is told so.
+        // Runs that are finishing still release their sessions to the store. Sessions not written
+        // in time are lost when this server's lease expires, and their next user gets an error.
         let settling = async {
             if tokio::time::timeout_at(end.into(), service.settled()).await.is_err() {
-                tracing::error!("the store has not taken all that was run");
+                tracing::error!("some changes were not written to the store");
             }
         };
         let (saved, ()) = tokio::join!(saving, settling);
         service.close_all();
         if let (Address::Unix(path), false) = (&self.address, self.is_inherited) {
-            // Somebody may have removed it.
+            // It may already be removed.
             let _ = std::fs::remove_file(path);
         }
         saved
     }
 }
 
-/// Refuses a socket that was handed over where it is of another kind than what was asked for, or others can
-/// connect to it and nobody needs a key.
+/// Checks an inherited socket: it must have the requested kind, and other users must not reach it
+/// without a key.
 fn check_inherited(app: &App, asked: &Address, inherited: &Address) -> io::Result<()> {
     use std::os::unix::fs::PermissionsExt;
     let refuse = |text: String| Err(io::Error::new(io::ErrorKind::PermissionDenied, text));
     match (asked, inherited) {
         (Address::Unix(_), Address::Tcp(address)) => {
-            refuse(format!("a Unix socket was asked for, and {address} was handed over"))
+            refuse(format!("a Unix socket was requested, but {address} was passed"))
         }
         (_, Address::Unix(path)) if !app.keys().are_needed() => {
             let mode = std::fs::metadata(path)?.permissions().mode();
-            // To connect takes the right to write.
+            // Connecting requires write permission.
             if mode & 0o022 == 0 {
                 return Ok(());
             }
             let mode = mode & 0o777;
             refuse(format!(
-                "others may connect to {}, of mode {mode:o}, and nobody needs a key: set \
+                "other users could connect to {} of mode {mode:o} without a key: set \
                  SocketMode=0600, or use keys",
                 path.display()
             ))
@@ -255,14 +254,14 @@ fn check_inherited(app: &App, asked: &Address, inherited: &Address) -> io::Resul
     }
 }
 
-/// A socket that its owner alone can connect to from the moment it is there: it is bound in a directory of
-/// its own and moved.
+/// Binds a socket that only its owner can ever connect to: it is bound in a private directory, then
+/// moved.
 async fn bind_unix(path: &Path) -> io::Result<UnixListener> {
     use std::os::unix::fs::{FileTypeExt, PermissionsExt};
     if let Ok(found) = std::fs::symlink_metadata(path) {
         let is_used = tokio::net::UnixStream::connect(path).await.is_ok();
         if is_used || !found.file_type().is_socket() {
-            let text = format!("{} is there already, and in use or no socket", path.display());
+            let text = format!("{} exists already, and is in use or not a socket", path.display());
             return Err(io::Error::new(io::ErrorKind::AddrInUse, text));
         }
     }
@@ -275,20 +274,20 @@ async fn bind_unix(path: &Path) -> io::Result<UnixListener> {
     Ok(listener)
 }
 
-/// Has new certificates take the place of old ones.
+/// Reloads certificates when they change.
 #[cfg(feature = "tls")]
 async fn refresh(tls: Arc<Tls>) {
     loop {
         tokio::time::sleep(TICK).await;
         match tls.refresh() {
             Ok(false) => {}
-            Ok(true) => tracing::info!("the certificate was read again"),
-            Err(error) => tracing::error!(%error, "the certificate stays what it was"),
+            Ok(true) => tracing::info!("the certificate was reloaded"),
+            Err(error) => tracing::error!(%error, "cannot reload the certificate"),
         }
     }
 }
 
-/// What is done now and then: what is over goes, and the keys are read again when they have changed.
+/// Periodic maintenance: removes expired objects and reloads changed keys.
 async fn tick(app: App, keys: Option<PathBuf>) {
     let changed = |path: &Path| -> Option<SystemTime> { path.metadata().ok()?.modified().ok() };
     // They may have changed since they were read.
@@ -302,7 +301,7 @@ async fn tick(app: App, keys: Option<PathBuf>) {
             tokio::spawn(async move { service.sweep_store(MAX_IDLE).await });
         }
         let service = app.service().clone();
-        // Directories are removed.
+        // Blocking, because it may delete directories.
         let _ = tokio::task::spawn_blocking(move || service.sweep(MAX_IDLE)).await;
         let Some(path) = &keys else {
             continue;
@@ -314,10 +313,10 @@ async fn tick(app: App, keys: Option<PathBuf>) {
         known = now;
         match keyfile::read(path) {
             Ok(keys) => {
-                tracing::info!(count = keys.len(), "the keys were read again");
+                tracing::info!(count = keys.len(), "the keys were reloaded");
                 app.keys().replace(keys);
             }
-            Err(error) => tracing::error!(%error, "the keys stay what they were"),
+            Err(error) => tracing::error!(%error, "cannot reload the keys"),
         }
     }
 }

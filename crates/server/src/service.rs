@@ -1,4 +1,4 @@
-//! The one service that every face stands on: runs and sessions, by owner. No HTTP is in it.
+//! Runs and sessions of owners, independent of HTTP. All faces use this service.
 
 pub(crate) mod alone;
 pub(crate) mod anywhere;
@@ -37,7 +37,7 @@ use owner::{Owner, Work};
 use shelf::Shelves;
 use turn::{Attended, Turn};
 
-/// Runs and sessions, each of an [`Owner`]. Cheap to clone; clones are the same service.
+/// Runs and sessions of [`Owner`]s. Clones share the same service.
 #[derive(Clone)]
 pub struct Service {
     shared: Arc<Shared>,
@@ -47,41 +47,42 @@ pub(crate) struct Shared {
     runtime: Runtime,
     sessions: Mutex<HashMap<String, Held>>,
     shelves: Shelves,
-    /// The switches of the runs that are under way or wait.
+    /// Interrupts of all runs in progress or queued.
     switches: Mutex<HashMap<u64, Interrupt>>,
     next_run: AtomicU64,
     figures: Figures,
     is_stopping: AtomicBool,
-    /// How much memory the process may hold.
+    /// The memory budget of the process.
     budget: Option<Budget>,
-    /// Where sessions live that every server finds.
+    /// Sessions in a store, available to all its servers.
     anywhere: Option<Anywhere>,
 }
 
-/// A service that is not shared yet, and how it is to be.
+/// Configures a [`Service`].
 pub struct ServiceBuilder(Shared);
 
 impl ServiceBuilder {
-    /// Has sessions live in a store, where every server finds them that has the same.
+    /// Keeps sessions in a store, available to all its servers.
     #[must_use]
     pub fn stored(mut self, sessions: StoredSessions) -> Self {
         self.0.anywhere = Some(Anywhere::new(sessions));
         self
     }
 
-    /// Sets how many bytes of memory the process may hold before runs, sessions and uploads are refused.
-    /// States of sessions count, which the system does not count as the process's; resident pages of files do
-    /// not, since the system drops them when it needs room.
+    /// Sets the memory budget of the process in bytes. Over budget, runs, sessions and uploads are
+    /// refused. The measurement includes session states, which the system does not count as the
+    /// process's memory, and excludes file pages, which the system can drop.
     ///
     /// # Errors
     ///
-    /// When the system does not say how much the process holds, or it holds more already.
+    /// Fails if the system does not report the process's memory, or the process exceeds the budget
+    /// already.
     pub fn memory_budget(mut self, bytes: u64) -> Result<Self, BudgetError> {
         self.0.budget = Some(Budget::new(&self.0.runtime, bytes)?);
         Ok(self)
     }
 
-    /// The service.
+    /// Builds the service.
     #[must_use]
     pub fn build(self) -> Service {
         Service {
@@ -91,13 +92,13 @@ impl ServiceBuilder {
 }
 
 impl Service {
-    /// A service whose sessions live in this process, and which may hold as much memory as there is.
+    /// Creates a service that keeps sessions in this process and has no memory budget.
     #[must_use]
     pub fn new(runtime: Runtime) -> Self {
         Self::builder(runtime).build()
     }
 
-    /// A service that can be set up otherwise.
+    /// Creates a builder.
     #[must_use]
     pub fn builder(runtime: Runtime) -> ServiceBuilder {
         ServiceBuilder(Shared {
@@ -113,17 +114,17 @@ impl Service {
         })
     }
 
-    /// What runs, for questions that are no runs: images, checks of what there is.
+    /// The runtime, for operations other than runs, such as listing images.
     #[must_use]
     pub fn runtime(&self) -> &Runtime {
         &self.shared.runtime
     }
 
-    /// Runs a request in a fresh sandbox. A future that is dropped interrupts its run.
+    /// Runs a request in a fresh sandbox. Dropping the future interrupts the run.
     ///
     /// # Errors
     ///
-    /// When the owner may not run anything now, or as for [`Runtime::run`].
+    /// Fails if the owner has reached a limit, or as for [`Runtime::run`].
     pub fn run(&self, owner: &Owner, mut request: Request) -> Attended<Result<Run, ServiceError>> {
         let turn = Turn::of_run(self, owner, &mut request);
         let interrupt = request.interrupt.clone();
@@ -136,7 +137,7 @@ impl Service {
         })
     }
 
-    /// Looks at code without running it.
+    /// Checks code without running it.
     ///
     /// # Errors
     ///
@@ -151,27 +152,26 @@ impl Service {
         self.work(owner, Work::Run, "check", check).await
     }
 
-    /// Drops what nobody has any more use for: what was kept for long enough, and sessions
-    /// that nobody has used for `idle`. To be called now and then.
+    /// Removes expired cache entries, and sessions not used for `idle`. Call it periodically.
     pub fn sweep(&self, idle: Duration) {
         self.sweep_shelves();
         self.sweep_sessions(idle);
         self.sweep_kept_sessions();
     }
 
-    /// Begins to stop: nothing new begins from now on.
+    /// Begins the shutdown: new work is refused.
     pub fn stop(&self) {
         self.shared.is_stopping.store(true, Ordering::Release);
     }
 
-    /// Interrupts every run that is under way, or waits.
+    /// Interrupts all runs in progress or queued.
     pub fn interrupt_all(&self) {
         for switch in self.shared.switches().values() {
             switch.interrupt();
         }
     }
 
-    /// How many runs are under way or wait.
+    /// Number of runs in progress or queued.
     #[must_use]
     pub fn under_way(&self) -> usize {
         self.shared.switches().len()

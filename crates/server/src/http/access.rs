@@ -1,5 +1,5 @@
-//! The log of requests: a span around each, in which everything that happens for it is, and a line at its
-//! end. Neither has what a client sent in a body, a query or a header that may hold a key.
+//! The access log: a span around each request, and a line at its end. Neither contains request
+//! bodies, queries or headers that may hold keys.
 
 use std::pin::Pin;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -32,11 +32,11 @@ use crate::hex::hex;
 use crate::service::owner::Owner;
 
 const REQUEST_ID: HeaderName = HeaderName::from_static("x-request-id");
-/// The longest id that a client may give a request.
+/// Maximum length of a request id chosen by a client.
 const MAX_ID: usize = 128;
 
-/// What is done with every request, in one layer: it has an id, a place where it is seen, and a line in the log,
-/// and its answer says what is left of its key's limits.
+/// The layer around every request: sets its id and span, writes its log line, and adds rate limit
+/// headers.
 pub(crate) async fn log(State(app): State<App>, mut request: Request, next: Next) -> Response {
     let started = Instant::now();
     let id = identify(request.headers_mut());
@@ -63,13 +63,13 @@ pub(crate) async fn log(State(app): State<App>, mut request: Request, next: Next
         span.record("account", owner.name());
         rate_limit::tell(&owner, response.headers_mut());
     }
-    // Signed, since of other numbers a span for OpenTelemetry has the text.
+    // Signed, because the OpenTelemetry layer records other integers as text.
     span.record("http.response.status_code", i64::from(response.status().as_u16()));
     #[cfg(feature = "otel")]
     if response.status().is_server_error() {
         crate::otel::fail(&span);
     }
-    // A connection that becomes something else has no end here.
+    // An upgraded connection does not end here.
     if !tracing::enabled!(Level::INFO) || response.status() == StatusCode::SWITCHING_PROTOCOLS {
         return response;
     }
@@ -86,9 +86,9 @@ pub(crate) async fn log(State(app): State<App>, mut request: Request, next: Next
     response.map(|body| Body::new(Told { body, line }))
 }
 
-/// The last answer on a connection that its key may not have.
+/// The last response on a connection beyond its key's limit.
 fn too_many_connections() -> Response {
-    let detail = format!("this key has {MAX_PLAIN} connections already");
+    let detail = format!("this key has {MAX_PLAIN} connections already, the maximum");
     let problem = Problem::new(StatusCode::TOO_MANY_REQUESTS, "limit", detail);
     let problem = Problem {
         retry_after: Some(Duration::from_secs(1)),
@@ -97,8 +97,8 @@ fn too_many_connections() -> Response {
     ([(CONNECTION, "close")], problem).into_response()
 }
 
-/// Has an answer that goes on end with the key that was shown for it, and counts it among those of its owner
-/// if it is a WebSocket.
+/// Ends a streaming response when its key is revoked. A WebSocket counts against the limit of its
+/// owner.
 fn attend(app: &App, response: Response, link: Option<Link>, asker: &Asker) -> Response {
     let revoked = asker.revoked.clone().unwrap_or_default();
     if response.status() != StatusCode::SWITCHING_PROTOCOLS {
@@ -109,7 +109,7 @@ fn attend(app: &App, response: Response, link: Option<Link>, asker: &Asker) -> R
     }
     let owner = asker.owner.clone().unwrap_or_else(Owner::local);
     let Some(place) = app.sockets().try_take(owner.name(), 1) else {
-        let detail = format!("this key has {MAX_SOCKETS} WebSockets already");
+        let detail = format!("this key has {MAX_SOCKETS} WebSockets already, the maximum");
         return Problem::new(StatusCode::TOO_MANY_REQUESTS, "limit", detail).into_response();
     };
     if let Some(link) = link {
@@ -122,7 +122,7 @@ fn attend(app: &App, response: Response, link: Option<Link>, asker: &Asker) -> R
     response
 }
 
-/// A body that breaks off when the key to it is revoked.
+/// A body that is aborted when its key is revoked.
 fn until(body: Body, revoked: CancellationToken) -> Body {
     let pieces = stream::try_unfold((body.into_data_stream(), revoked), async |mut state| {
         let (pieces, revoked) = &mut state;
@@ -136,15 +136,15 @@ fn until(body: Body, revoked: CancellationToken) -> Body {
     Body::from_stream(pieces)
 }
 
-/// The id of a request: its own if it can be, or one that no other has.
+/// The request's id: the client's if it is valid, else a new one.
 fn identify(headers: &mut HeaderMap) -> HeaderValue {
     static NEXT: LazyLock<(String, AtomicU64)> = LazyLock::new(|| {
         let mut bytes = [0; 8];
-        // Without random numbers, ids of another process may be the same.
+        // Without random numbers, ids may repeat those of another process.
         let _ = getrandom::fill(&mut bytes);
         (hex(&bytes), AtomicU64::new(1))
     });
-    // It is in every line of the log about the request.
+    // The id is in all log lines about the request.
     let is_fit = |id: &HeaderValue| id.len() <= MAX_ID && id.to_str().is_ok();
     if headers.get(REQUEST_ID).is_some_and(|id| !is_fit(id)) {
         headers.remove(REQUEST_ID);
@@ -159,8 +159,8 @@ fn identify(headers: &mut HeaderMap) -> HeaderValue {
         .clone()
 }
 
-/// What is known of a request before it is answered. The names with points in them are those of
-/// OpenTelemetry's conventions; what is empty is not told.
+/// The span's fields that are known before the response. Dotted names follow OpenTelemetry's
+/// conventions. Empty fields are recorded later.
 fn span(app: &App, request: &Request) -> Span {
     let span = tracing::info_span!(
         "request",
@@ -195,7 +195,7 @@ fn span(app: &App, request: &Request) -> Span {
     span
 }
 
-/// Names the route in the request's span, where it is known: innermost.
+/// Records the route in the request's span. Runs innermost, where the route is known.
 pub(crate) fn route(request: Request) -> Request {
     if let Some(route) = request.extensions().get::<MatchedPath>() {
         let span = Span::current();
@@ -210,12 +210,13 @@ fn text<'a>(headers: &'a HeaderMap, name: &str) -> &'a str {
     headers.get(name).and_then(|value| value.to_str().ok()).unwrap_or_default()
 }
 
-/// The line about a request, which is written when this is dropped.
+/// The log line of a request, written on drop.
 struct Line {
     span: Span,
     started: Instant,
     bytes: u64,
-    /// What is sent, where it is known; nothing asks for more than that.
+    /// Length of the response, if known. At this length, the body is complete even if it is not
+    /// polled again.
     length: Option<u64>,
     is_whole: bool,
 }
@@ -229,13 +230,13 @@ impl Drop for Line {
             if self.is_whole || self.length.is_some_and(|length| bytes >= length) {
                 tracing::info!(bytes, duration_ms, "answered");
             } else {
-                tracing::info!(bytes, duration_ms, "the client left before the end");
+                tracing::info!(bytes, duration_ms, "the client disconnected early");
             }
         });
     }
 }
 
-/// A body whose bytes are counted.
+/// A body that counts its bytes.
 struct Told {
     body: Body,
     line: Line,

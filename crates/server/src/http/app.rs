@@ -1,4 +1,4 @@
-//! The state that every handler has.
+//! The state shared by all handlers.
 
 use std::sync::{Arc, OnceLock};
 use std::time::{Duration, Instant};
@@ -18,15 +18,16 @@ use crate::http::face::Faces;
 use crate::service::Service;
 use crate::service::owner::Owner;
 
-/// The most WebSockets of one owner.
+/// Maximum number of WebSockets of one owner.
 pub const MAX_SOCKETS: usize = 512;
 
-/// What `/readyz` found last, and when.
+/// The latest result of `/readyz`, and its time.
 pub(crate) type Readiness = Mutex<Option<(Instant, bool)>>;
 
-/// What handlers share: the service, who may use it, and how the server was started. Cheap to clone.
+/// State shared by all handlers: the service, the keys and the settings. Clones share the same
+/// state.
 ///
-/// A face that keeps something of its own has it as an `Extension` of its routes.
+/// State of a single face is an `Extension` of its routes.
 #[derive(Clone)]
 pub struct App(Arc<Shared>);
 
@@ -47,32 +48,33 @@ struct Shared {
     ended: CancellationToken,
 }
 
-/// How a server was started.
+/// Settings of a server.
 #[derive(Clone, Debug)]
 #[non_exhaustive]
 pub struct Settings {
-    /// Which interfaces it speaks. Default `v1`, `e2b`, `mcp` and `jupyter`.
+    /// Enabled interfaces. Default `v1`, `e2b`, `mcp` and `jupyter`.
     pub faces: Faces,
-    /// The most bytes that a request's body may have, but where files are streamed. Default 32 MiB.
+    /// Maximum size of a request body that is not streamed to a file, in bytes. Default 32 MiB.
     pub body_bytes: usize,
-    /// Memory that the bodies of all requests under way may take together, in bytes. One owner may have half of
-    /// it. Default 256 MiB.
+    /// Memory for all request bodies in progress, in bytes. One owner can use half of it. Default
+    /// 256 MiB.
     pub body_memory: usize,
-    /// Below which path everything is, such as `/belljar`, for a server behind a proxy. Default none.
+    /// Path prefix of all routes, such as `/belljar`, for a server behind a proxy. Default none.
     pub base_path: String,
-    /// Names of this server, besides addresses and `localhost`; `*.NAME` is every name below it. They matter
-    /// where nobody needs a key.
+    /// Host names of this server besides addresses and `localhost`; `*.NAME` matches all
+    /// subdomains. Checked if no key is required.
     pub hosts: Vec<String>,
     /// Origins of web pages that may use this server, such as `https://example.org`. Default none.
     pub origins: Vec<String>,
-    /// The domain whose names `{port}-{sandbox}.{domain}` lead here, as E2B's clients are told it.
+    /// The domain of sandbox host names `{port}-{sandbox}.{domain}`, as E2B's clients receive it.
     pub sandbox_domain: Option<String>,
-    /// Proxies whose word counts on who asks, and on the path below which everything is. Default none.
+    /// Proxies whose headers for the client's address and the path prefix are trusted. Default
+    /// none.
     pub trusted_proxies: Vec<TrustedProxy>,
-    /// How long a client may leave unread what is sent to it; then its connection ends, and with it the run
-    /// that it is told of. Default 30 seconds.
+    /// How long a client may leave data unread before it is disconnected and its run interrupted.
+    /// Default 30 seconds.
     pub write_timeout: Duration,
-    /// Whether it listens on a Unix socket, which no name leads to.
+    /// Whether the server listens on a Unix socket, which host names cannot reach.
     pub is_unix: bool,
 }
 
@@ -94,13 +96,13 @@ impl Default for Settings {
 }
 
 impl App {
-    /// The state of one server.
+    /// Creates the state of a server.
     #[must_use]
     pub fn new(service: Service, keys: Keys, settings: Settings) -> Self {
         let units = settings.body_memory.max(settings.body_bytes) / UNIT;
         let each = (units / 2).max(settings.body_bytes.div_ceil(UNIT));
         let body_memory = Shares::new(units, each);
-        // Without keys, nobody's connections have to be kept free for others.
+        // Without keys, there are no other owners to reserve connections for.
         let own_connections = if keys.are_needed() {
             MAX_PLAIN
         } else {
@@ -131,19 +133,19 @@ impl App {
         &self.0.service
     }
 
-    /// Who may use them.
+    /// The keys.
     #[must_use]
     pub fn keys(&self) -> &Keys {
         &self.0.keys
     }
 
-    /// How the server was started.
+    /// The settings.
     #[must_use]
     pub fn settings(&self) -> &Settings {
         &self.0.settings
     }
 
-    /// What holds this process, once it is locked down.
+    /// Description of the process's lockdown, once it is active.
     pub(crate) fn lockdown(&self) -> &OnceLock<String> {
         &self.0.lockdown
     }
@@ -152,42 +154,42 @@ impl App {
         &self.0.readiness
     }
 
-    /// Memory for the bodies of requests that are under way, in [`UNIT`]s.
+    /// Limiter of memory for request bodies, in [`UNIT`]s.
     pub(crate) fn body_memory(&self) -> &Shares {
         &self.0.body_memory
     }
 
-    /// The part of that memory which messages of terminals may take that wait for others.
+    /// Limiter of that memory for queued terminal messages.
     pub(crate) fn waiting(&self) -> &Shares {
         &self.0.waiting
     }
 
-    /// Places for uploads.
+    /// Limiter of concurrent uploads.
     pub(crate) fn uploads(&self) -> &Shares {
         &self.0.uploads
     }
 
-    /// Room for uploads on the disk, in MiB.
+    /// Limiter of disk space for uploads, in MiB.
     pub(crate) fn spool(&self) -> &Shares {
         &self.0.spool
     }
 
-    /// Places for connections that are no WebSockets.
+    /// Limiter of connections other than WebSockets.
     pub(crate) fn connections(&self) -> &Shares {
         &self.0.connections
     }
 
-    /// Places for WebSockets.
+    /// Limiter of WebSockets.
     pub(crate) fn sockets(&self) -> &Shares {
         &self.0.sockets
     }
 
-    /// Cancelled when the server begins to stop: what waits for nothing but its client ends then.
+    /// Cancelled when the server begins to stop. Idle streams end then.
     pub(crate) fn stopping(&self) -> &CancellationToken {
         &self.0.stopping
     }
 
-    /// Cancelled at its end: what is still open is cut.
+    /// Cancelled when the server ends. All open connections are cut.
     pub(crate) fn ended(&self) -> &CancellationToken {
         &self.0.ended
     }

@@ -1,5 +1,5 @@
-//! Who asked, for what is done with every answer: faces know keys in ways of their own, and say here whom they
-//! let in.
+//! The identity of the current request. Each face authenticates in its own way and records the
+//! result here, for layers that process every response.
 
 use std::cell::RefCell;
 
@@ -11,21 +11,22 @@ tokio::task_local! {
     static ASKER: RefCell<Asker>;
 }
 
-/// Counts a connection among those of an owner, if they may have another.
+/// Counts a connection of an owner; returns false at the owner's limit.
 type Counting = Box<dyn Fn(&str) -> bool + Send>;
 
-/// Whom a request let in.
+/// The identity of a request.
 #[derive(Default)]
 pub(crate) struct Asker {
     pub owner: Option<Owner>,
     counting: Option<Counting>,
-    /// They were not let in, since they have too many connections.
+    /// Authentication failed because the owner has too many connections.
     pub is_over: bool,
-    /// Cancelled when what let them in is revoked.
+    /// Cancelled when the request's key is revoked.
     pub revoked: Option<CancellationToken>,
 }
 
-/// Does `work` for one request, and gives with its result whom it let in. Its connection is counted by `counting`.
+/// Runs `work` for one request, and returns the recorded identity, too. `counting` counts its
+/// connection.
 pub(crate) async fn noting<T>(
     counting: Option<Counting>,
     work: impl Future<Output = T>,
@@ -42,14 +43,14 @@ pub(crate) async fn noting<T>(
         .await
 }
 
-/// Says that the request under way is this owner's.
+/// Records the owner of the current request.
 pub(crate) fn note(owner: &Owner) {
-    // Keys are looked up outside of requests, too.
+    // Keys are also looked up outside requests.
     let _ = ASKER.try_with(|asker| asker.borrow_mut().owner = Some(owner.clone()));
 }
 
-/// Counts the connection of the request under way among those of the account that is let in. False if it has
-/// as many as it may, and is not let in.
+/// Counts the current request's connection for the authenticated account. Returns false if the
+/// account is at its limit and must be refused.
 pub(crate) fn connects(account: &str) -> bool {
     let counted = ASKER.try_with(|asker| {
         let mut asker = asker.borrow_mut();
@@ -57,11 +58,11 @@ pub(crate) fn connects(account: &str) -> bool {
         asker.is_over |= !is_counted;
         is_counted
     });
-    // Keys are looked up outside of requests, too.
+    // Keys are also looked up outside requests.
     counted.unwrap_or(true)
 }
 
-/// Says that the answer to the request under way ends, at the latest, when this is cancelled.
+/// Records the token that ends the current response when it is cancelled.
 pub(crate) fn note_revoked(revoked: &CancellationToken) {
     let _ = ASKER.try_with(|asker| asker.borrow_mut().revoked = Some(revoked.clone()));
 }

@@ -1,4 +1,4 @@
-//! Who asks: keys, and where requests carry them.
+//! API keys, and where requests carry them.
 
 use std::sync::{Arc, PoisonError, RwLock};
 
@@ -13,7 +13,7 @@ use super::asker;
 use crate::hex::hex;
 use crate::service::owner::{KeyLimits, Owner};
 
-/// A key: whose it is, what it looks like hashed, and how much its holder may.
+/// A key: its account, its hash and its limits.
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct Key {
@@ -21,20 +21,20 @@ pub struct Key {
     pub name: String,
     /// The SHA-256 of the key.
     pub sha256: [u8; 32],
-    /// How much its holder may.
+    /// Limits of its holder.
     pub limits: KeyLimits,
-    /// Whether its holder may read the figures of all accounts.
+    /// Whether its holder may read the metrics of all accounts.
     pub is_operator: bool,
 }
 
-/// Who may use a server. Cheap to clone; clones are the same.
+/// The keys of a server. Clones share the same keys.
 #[derive(Clone)]
 pub struct Keys(Arc<Known>);
 
 enum Known {
-    /// Whoever reaches the server.
+    /// No key is required.
     Everybody(Owner),
-    /// The holders of these.
+    /// Only holders of these keys are admitted.
     Holders(RwLock<Vec<Holder>>),
 }
 
@@ -42,18 +42,18 @@ struct Holder {
     sha256: [u8; 32],
     owner: Owner,
     is_operator: bool,
-    /// Cancelled when the key is revoked,
+    /// Cancelled when the key is revoked.
     revoked: CancellationToken,
-    /// and when its account has no key any more.
+    /// Cancelled when the account has lost its last key.
     closed: CancellationToken,
 }
 
 impl Key {
-    /// A new key, and its text, which is nowhere else: 256 bits that nobody can guess.
+    /// Generates a key of 256 random bits. Returns its text, which is stored nowhere.
     ///
     /// # Errors
     ///
-    /// When the system gives no random numbers.
+    /// Fails if the system cannot provide random numbers.
     pub fn generate(name: impl Into<String>, limits: KeyLimits) -> std::io::Result<(Self, String)> {
         let mut bytes = [0; 32];
         getrandom::fill(&mut bytes)?;
@@ -69,13 +69,13 @@ impl Key {
 }
 
 impl Keys {
-    /// Nobody needs a key.
+    /// No key is required.
     #[must_use]
     pub fn none() -> Self {
         Self(Arc::new(Known::Everybody(Owner::local())))
     }
 
-    /// Only the holders of these may use the server.
+    /// One of these keys is required.
     #[must_use]
     pub fn of(keys: Vec<Key>) -> Self {
         let known = Self(Arc::new(Known::Holders(RwLock::default())));
@@ -83,8 +83,8 @@ impl Keys {
         known
     }
 
-    /// Replaces the keys. Accounts that are named as before go on with what they have used. What is open with
-    /// a key that is not among them any more, such as a stream of events, is ended.
+    /// Replaces the keys. Accounts that still exist keep their usage. Open streams of removed keys
+    /// are ended.
     pub fn replace(&self, keys: Vec<Key>) {
         let Known::Holders(holders) = &*self.0 else {
             return;
@@ -124,13 +124,13 @@ impl Keys {
         }
     }
 
-    /// Whether nobody needs a key.
+    /// Whether a key is required.
     #[must_use]
     pub fn are_needed(&self) -> bool {
         matches!(*self.0, Known::Holders(_))
     }
 
-    /// Whoever holds that key; `None` when nobody does, or one is needed and there is none.
+    /// The holder of a key; `None` if the key is unknown, or required and missing.
     #[must_use]
     pub fn owner(&self, key: Option<&str>) -> Option<Owner> {
         let (owner, revoked) = self.find(key)?;
@@ -144,7 +144,8 @@ impl Keys {
         Some(owner)
     }
 
-    /// Whether that owner may read the figures of all accounts: the key says so, or there is no other account.
+    /// Whether an owner may read the metrics of all accounts: its key allows it, or it is the only
+    /// account.
     pub(crate) fn are_for_operator(&self, owner: &Owner) -> bool {
         let Known::Holders(holders) = &*self.0 else {
             return true;
@@ -155,8 +156,8 @@ impl Keys {
             || holders.iter().all(is_theirs)
     }
 
-    /// Lets in an account by something else than its key, such as a token to what it has; false if it has no
-    /// key any more.
+    /// Admits an account by other means than its key, such as a token; returns false if it has no
+    /// key left.
     pub(crate) fn admits(&self, name: &str) -> bool {
         let Known::Holders(holders) = &*self.0 else {
             return true;
@@ -167,7 +168,7 @@ impl Keys {
             && asker::connects(name)
     }
 
-    /// The account of that name, for what is told to be theirs.
+    /// The account with this name, for objects known to belong to it.
     pub(crate) fn owner_named(&self, name: &str) -> Option<Owner> {
         match &*self.0 {
             Known::Everybody(owner) => (owner.name() == name).then(|| owner.clone()),
@@ -185,7 +186,7 @@ impl Keys {
             Known::Holders(holders) => {
                 let sha256 = hash(key?);
                 let holders = holders.read().unwrap_or_else(PoisonError::into_inner);
-                // All of them are compared, whichever it is.
+                // Compares all hashes, so that timing reveals nothing about the match.
                 holders.iter().fold(None, |found, holder| {
                     let is_it: bool = holder.sha256.ct_eq(&sha256).into();
                     if is_it {
@@ -198,20 +199,20 @@ impl Keys {
         }
     }
 
-    /// Whoever asks with these headers, or with a key in them that stands there [plainly](plain_key_in).
+    /// The owner of the key in the headers, which may also be in [other forms](plain_key_in).
     pub(crate) fn owner_of_plain(&self, headers: &HeaderMap) -> Option<Owner> {
         self.owner_of(headers).or_else(|| self.owner(plain_key_in(headers).as_deref()))
     }
 
-    /// Whoever asks with these headers.
+    /// The owner of the key in the headers.
     #[must_use]
     pub fn owner_of(&self, headers: &HeaderMap) -> Option<Owner> {
         self.owner(key_in(headers))
     }
 }
 
-/// The key in `Authorization` where a client says nothing about it (`KEY`), or knows nothing but a name
-/// and a password (`Basic`), as those that are given a URL with both do: the password, or else the name.
+/// The key in a bare `Authorization: KEY`, or in `Basic` authentication, which clients use for URLs
+/// with a user name and password: the password, or else the user name.
 pub(crate) fn plain_key_in(headers: &HeaderMap) -> Option<String> {
     let value = headers.get(AUTHORIZATION)?.to_str().ok()?.trim();
     let Some((scheme, rest)) = value.split_once(' ') else {
@@ -226,7 +227,7 @@ pub(crate) fn plain_key_in(headers: &HeaderMap) -> Option<String> {
     Some(if password.is_empty() { name } else { password }.to_owned())
 }
 
-/// The key in a request's headers: `Authorization: Bearer KEY`, `Authorization: token KEY`, or `X-API-Key`.
+/// The key in `Authorization: Bearer KEY`, `Authorization: token KEY`, or `X-API-Key`.
 #[must_use]
 pub(crate) fn key_in(headers: &HeaderMap) -> Option<&str> {
     let text = |name: &str| headers.get(name)?.to_str().ok();

@@ -1,4 +1,4 @@
-//! Who asks, and then what: a body of JSON for a face that has errors of its own shape.
+//! Authenticated JSON requests, for faces with their own error format.
 
 use std::marker::PhantomData;
 
@@ -15,33 +15,33 @@ use super::sealed;
 use super::unread::BodyError;
 use crate::service::owner::Owner;
 
-/// How a face authenticates its clients, and words a refusal.
+/// Authentication and error responses of a face.
 pub(crate) trait Admission {
-    /// What an empty body stands for.
+    /// Substitute for an empty body.
     const EMPTY: &'static [u8] = b"";
 
-    /// Who asks.
+    /// The owner of the request's key.
     fn owner(keys: &Keys, parts: &Parts) -> Option<Owner> {
         keys.owner_of(&parts.headers)
     }
 
-    /// The answer to a request without a valid key.
+    /// The response to a request without a valid key.
     fn no_key() -> Response;
 
-    /// The answer to a body that cannot be used.
+    /// The response to an invalid body.
     fn bad_body(why: BadBody) -> Response;
 }
 
-/// A body that cannot be used.
+/// An invalid body.
 #[derive(Debug)]
 pub(crate) struct BadBody {
-    /// The status with which it is refused.
+    /// Status of the response.
     pub status: StatusCode,
-    /// Why.
+    /// Error message.
     pub message: String,
 }
 
-/// A request that was authenticated before its body, JSON of whatever content type, was read.
+/// A request authenticated before its JSON body is read. Its content type is not checked.
 pub(crate) struct Authed<F, T> {
     pub owner: Owner,
     pub body: T,

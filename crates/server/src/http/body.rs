@@ -1,4 +1,4 @@
-//! Bodies in JSON, of which a mistake is told as a problem.
+//! Extractors for JSON bodies and queries, with errors as problem documents.
 
 use std::fmt;
 use std::marker::PhantomData;
@@ -23,7 +23,7 @@ pub(crate) struct Body<T>(pub T);
 /// A body that is any JSON value.
 pub(crate) struct AnyBody<T>(pub T);
 
-/// A body that is read piece by piece.
+/// A body read in chunks.
 pub(crate) struct Pieces(pub RawBody);
 
 impl<T: DeserializeOwned> FromRequest<App> for Body<T> {
@@ -62,7 +62,7 @@ impl FromRequest<App> for Pieces {
 impl<T: DeserializeOwned> OptionalFromRequest<App> for Body<T> {
     type Rejection = Problem;
 
-    /// Nothing, where the request does not say that its body is JSON, or has none.
+    /// Returns `None` if the body is empty or its content type is not JSON.
     async fn from_request(request: Request, app: &App) -> Result<Option<Self>, Problem> {
         let request = read(request, app).await?;
         if request.body().is_end_stream() {
@@ -75,7 +75,7 @@ impl<T: DeserializeOwned> OptionalFromRequest<App> for Body<T> {
     }
 }
 
-/// Authenticates a request, and then reads its body of JSON into it.
+/// Authenticates a request, then reads its body into memory.
 async fn read(request: Request, app: &App) -> Result<Request, Problem> {
     let owner = owner_of(request.headers(), app)?;
     if request.extensions().get::<Sealed>().is_none() {
@@ -92,7 +92,7 @@ fn owner_of(headers: &HeaderMap, app: &App) -> Result<Owner, Problem> {
     app.keys().owner_of(headers).ok_or_else(Problem::no_key)
 }
 
-/// What is written as an object: a struct would be read from a list of its fields, too.
+/// Requires a JSON object. Serde would also read a struct from an array.
 struct Object<T>(T);
 
 impl<'de, T: Deserialize<'de>> Deserialize<'de> for Object<T> {

@@ -1,20 +1,20 @@
-//! Which interfaces a server speaks.
+//! Names of interfaces, and sets of enabled interfaces.
 
 use std::collections::BTreeSet;
 use std::fmt;
 use std::str::FromStr;
 
-/// An interface of the server: the paths of one kind of client.
+/// An interface of the server: the API of one kind of client.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 #[non_exhaustive]
 pub enum Face {
-    /// belljar's own, below `/v1`.
+    /// belljar's own API below `/v1`.
     V1,
     /// E2B's control plane, interpreter and files.
     E2b,
-    /// The Model Context Protocol, at `/mcp`.
+    /// The Model Context Protocol at `/mcp`.
     Mcp,
-    /// Jupyter's server, below `/api`.
+    /// A Jupyter server below `/api`.
     Jupyter,
     /// dify-sandbox.
     Dify,
@@ -42,7 +42,7 @@ impl Face {
         Self::LibreChat,
     ];
 
-    /// Its name on the command line.
+    /// The name on the command line.
     #[must_use]
     pub fn name(self) -> &'static str {
         match self {
@@ -70,7 +70,7 @@ impl Faces {
         Face::ALL.into_iter().collect()
     }
 
-    /// Whether an interface is in the set.
+    /// Whether the set contains an interface.
     #[must_use]
     pub fn has(&self, face: Face) -> bool {
         self.0.contains(&face)
@@ -89,9 +89,9 @@ impl FromIterator<Face> for Faces {
     }
 }
 
-/// No interface has that name.
+/// Unknown interface name.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
-#[error("no interface is named {name:?}: there are {}, and all", names(&Face::ALL))]
+#[error("unknown interface {name:?}: use {} or all", names(&Face::ALL))]
 pub struct UnknownFace {
     name: String,
 }
@@ -99,7 +99,7 @@ pub struct UnknownFace {
 impl FromStr for Faces {
     type Err = UnknownFace;
 
-    /// Names with commas between them, or `all`.
+    /// Parses comma-separated names, or `all`.
     fn from_str(text: &str) -> Result<Self, UnknownFace> {
         let mut faces = BTreeSet::new();
         for name in text.split(',').map(str::trim) {

@@ -1,4 +1,4 @@
-//! Files as HTTP has them: tags, ranges, media types that run nowhere.
+//! File responses: entity tags, ranges, and headers that prevent browsers from rendering content.
 
 use std::io::{self, Read, Seek, SeekFrom};
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
@@ -17,37 +17,37 @@ use tokio::task::spawn_blocking;
 
 use super::problem::Problem;
 
-/// Bytes of a file that are read at once.
+/// Bytes read from a file at a time.
 const PIECE: usize = 256 << 10;
 
-/// A file that is to be sent.
+/// Metadata of a file to send.
 #[derive(Debug, Clone)]
 pub(crate) struct FileHead {
-    /// Its path, of which the last name is what a browser saves it as.
+    /// Path. Its last component is the name for downloads.
     pub path: String,
     pub size: u64,
     pub modified: Option<SystemTime>,
 }
 
-/// What of a file a client asks for.
+/// The part of a file that a client requests.
 #[derive(Debug, PartialEq, Eq)]
 pub(crate) enum Asked {
-    /// All of it.
+    /// The whole file.
     Whole,
-    /// The bytes from the first to before the second.
+    /// The bytes from start to end, exclusive.
     Part(u64, u64),
-    /// Nothing: the client has it.
+    /// Nothing: the client's copy is current.
     NotModified,
 }
 
 impl FileHead {
-    /// Tells one content from another, as far as size and time do.
+    /// The entity tag, derived from size and time.
     pub(crate) fn tag(&self) -> String {
         let since = self.modified.and_then(|time| time.duration_since(UNIX_EPOCH).ok());
         format!("\"{:x}-{:x}\"", self.size, since.map_or(0, |since| since.as_nanos()))
     }
 
-    /// Reads what a client asks for out of its headers.
+    /// Evaluates the request's conditional and range headers.
     pub(crate) fn asked(&self, headers: &HeaderMap) -> Result<Asked, Problem> {
         let text = |name| headers.get(name).and_then(|value: &HeaderValue| value.to_str().ok());
         let tag = self.tag();
@@ -64,8 +64,8 @@ impl FileHead {
         }
     }
 
-    /// The answer with what was asked for of an open file, which is read as it is sent. A file that is not
-    /// as long as it should be is an error.
+    /// Responds with the requested part of an open file, which is read while it is sent. Fails if
+    /// the file has changed its length.
     pub(crate) async fn send(
         &self,
         asked: &Asked,
@@ -96,7 +96,7 @@ impl FileHead {
         Ok(self.respond(asked, Body::from_stream(pieces)))
     }
 
-    /// The answer with `body`, which holds what was asked for.
+    /// Responds with `body`, which is the requested part.
     pub(crate) fn respond(&self, asked: &Asked, body: Body) -> Response {
         let mut response = body.into_response();
         let (status, length) = match asked {
@@ -118,7 +118,7 @@ impl FileHead {
             set(ACCEPT_RANGES, "bytes".into());
             let media = mime_guess::from_path(&self.path).first_or_octet_stream();
             set(CONTENT_TYPE, media.to_string());
-            // What a guest wrote is shown by nobody as a page of this server.
+            // Guests' files are untrusted and must not be rendered as pages of this server.
             set(CONTENT_DISPOSITION, disposition(&self.path));
             set(X_CONTENT_TYPE_OPTIONS, "nosniff".into());
         }
@@ -132,7 +132,7 @@ impl FileHead {
     }
 }
 
-/// Whether the conditions of a client that is about to write hold: `If-Match`, and `If-None-Match: *`.
+/// Checks a write's preconditions: `If-Match`, and `If-None-Match: *`.
 pub(crate) fn may_write(headers: &HeaderMap, there: Option<&FileHead>) -> Result<(), Problem> {
     let text = |name| headers.get(name).and_then(|value: &HeaderValue| value.to_str().ok());
     let matches = |tags: &str| there.is_some_and(|file| names(tags, &file.tag()));
@@ -144,16 +144,16 @@ pub(crate) fn may_write(headers: &HeaderMap, there: Option<&FileHead>) -> Result
 }
 
 fn changed() -> Problem {
-    let detail = "the file is not what the request says it is";
+    let detail = "the file does not match the request's precondition";
     Problem::new(StatusCode::PRECONDITION_FAILED, "file.changed", detail)
 }
 
-/// Whether a list of tags names one, or is `*`.
+/// Whether a list of tags contains a tag or is `*`.
 fn names(tags: &str, tag: &str) -> bool {
     tags.trim() == "*" || tags.split(',').any(|one| one.trim().trim_start_matches("W/") == tag)
 }
 
-/// One range of bytes. What is not understood, or is several, is answered with the whole.
+/// Parses a single byte range. Invalid and multiple ranges select the whole file.
 fn part(range: &str, size: u64) -> Result<Asked, Problem> {
     let Some(asked) = range.strip_prefix("bytes=").and_then(|range| range.split_once('-')) else {
         return Ok(Asked::Whole);
@@ -183,7 +183,7 @@ fn part(range: &str, size: u64) -> Result<Asked, Problem> {
     Ok(Asked::Part(start, end))
 }
 
-/// Has browsers save a file under the last name of its path, whatever is in that.
+/// Makes browsers save a file under the last component of its path, escaped.
 fn disposition(path: &str) -> String {
     use std::fmt::Write;
     let name = path.rsplit('/').next().unwrap_or_default();
@@ -208,12 +208,12 @@ fn disposition(path: &str) -> String {
     format!("attachment; filename=\"{plain}\"; filename*=UTF-8''{encoded}")
 }
 
-/// A time as JSON has it.
+/// Formats a time for JSON.
 pub(crate) fn timestamp(time: SystemTime) -> String {
     calendar(time).to_rfc3339_opts(chrono::SecondsFormat::Millis, true)
 }
 
-/// A time in the calendar; guests set some that are in none.
+/// Clamps a time to the calendar's range, because guests can set any time.
 fn calendar(time: SystemTime) -> DateTime<Utc> {
     let far = UNIX_EPOCH + Duration::from_hours(24 * 365 * 8000);
     time.clamp(UNIX_EPOCH, far).into()

@@ -1,5 +1,4 @@
-//! What a proxy says of a request that it passes on: below which path of its own this server lies, and who
-//! asks. Only proxies that whoever started the server trusts are heard.
+//! Headers of trusted proxies: the path prefix and the client's address.
 
 use std::net::IpAddr;
 use std::str::FromStr;
@@ -9,20 +8,20 @@ use axum::http::header::LOCATION;
 use axum::http::{HeaderMap, HeaderValue};
 use ipnet::IpNet;
 
-/// A proxy whose headers `X-Forwarded-Prefix` and `X-Forwarded-For` are believed.
+/// A proxy whose headers `X-Forwarded-Prefix` and `X-Forwarded-For` are trusted.
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum TrustedProxy {
-    /// Whoever connects from one of these addresses.
+    /// All clients that connect from these addresses.
     Network(IpNet),
-    /// Whoever connects by the Unix socket.
+    /// All clients of the Unix socket.
     Unix,
 }
 
 impl FromStr for TrustedProxy {
     type Err = String;
 
-    /// An address (`10.0.0.7`), a network (`10.0.0.0/8`), or `unix`.
+    /// Parses an address (`10.0.0.7`), a network (`10.0.0.0/8`), or `unix`.
     fn from_str(text: &str) -> Result<Self, String> {
         if text == "unix" {
             return Ok(Self::Unix);
@@ -30,11 +29,11 @@ impl FromStr for TrustedProxy {
         let network = text.parse().or_else(|_| text.parse::<IpAddr>().map(IpNet::from));
         network
             .map(Self::Network)
-            .map_err(|_| "an address, a network such as 10.0.0.0/8, or unix".to_owned())
+            .map_err(|_| "use an address, a network such as 10.0.0.0/8, or unix".to_owned())
     }
 }
 
-/// Who is at the other end of a connection.
+/// The other end of a connection.
 #[derive(Clone, Copy, Debug)]
 pub(crate) enum Peer {
     Tcp(IpAddr),
@@ -53,11 +52,11 @@ impl Peer {
     }
 }
 
-/// The path below which a client sees this server.
+/// The path prefix under which the client sees this server.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Base(pub String);
 
-/// Finds out the base of a request, for those who make links.
+/// Determines a request's base path, for generating links.
 pub(crate) fn note(proxies: &[TrustedProxy], base_path: &str, request: &mut Request) -> Base {
     let prefix = if is_trusted(proxies, request) {
         prefix_of(request.headers())
@@ -69,7 +68,7 @@ pub(crate) fn note(proxies: &[TrustedProxy], base_path: &str, request: &mut Requ
     base
 }
 
-/// Puts the base before the path that an answer names as `Location`.
+/// Adds the base path to a response's `Location`.
 pub(crate) fn place(Base(base): Base, headers: &mut HeaderMap) {
     if !base.is_empty()
         && let Some(Ok(path)) = headers.get(LOCATION).map(HeaderValue::to_str)
@@ -80,7 +79,7 @@ pub(crate) fn place(Base(base): Base, headers: &mut HeaderMap) {
     }
 }
 
-/// The address of whoever asks, as far as it is known: the last one before the proxies that are trusted.
+/// The client's address if known: the last address before the trusted proxies.
 pub(crate) fn client_of(proxies: &[TrustedProxy], request: &Request) -> Option<IpAddr> {
     let peer = *request.extensions().get::<Peer>()?;
     let mut client = match peer {
@@ -104,7 +103,7 @@ fn is_trusted(proxies: &[TrustedProxy], request: &Request) -> bool {
     peer.is_some_and(|peer| peer.is_trusted(proxies))
 }
 
-/// Those that the request passed, as far as all that came after them tell addresses.
+/// The addresses in `X-Forwarded-For` up to the first invalid one, starting from the server.
 fn addresses(headers: &HeaderMap) -> Vec<IpAddr> {
     let told = headers.get_all("x-forwarded-for").iter().filter_map(|value| value.to_str().ok());
     let read = told.flat_map(|value| value.split(',')).map(|one| one.trim().parse().ok());
@@ -117,7 +116,7 @@ fn addresses(headers: &HeaderMap) -> Vec<IpAddr> {
     })
 }
 
-/// The paths that proxies took away, one below the other.
+/// The prefixes removed by proxies, outermost first.
 fn prefix_of(headers: &HeaderMap) -> String {
     let told = headers.get_all("x-forwarded-prefix").iter().map(HeaderValue::to_str);
     let parts: Option<Vec<&str>> = told
@@ -126,11 +125,12 @@ fn prefix_of(headers: &HeaderMap) -> String {
             Some(one.trim().trim_end_matches('/')).filter(|one| one.is_empty() || is_path(one))
         })
         .collect();
-    // One that is none makes links that lead nowhere, or elsewhere.
+    // An invalid prefix would create broken or malicious links.
     parts.unwrap_or_default().concat()
 }
 
-/// Whether everything can lie below this path, as it is: it begins with `/`, and ends with something else.
+/// Whether a text is a valid path prefix: starts with `/`, does not end with `/`, and needs no
+/// encoding.
 #[must_use]
 pub fn is_path(path: &str) -> bool {
     let plain = |c: char| c.is_ascii_alphanumeric() || "/-_.~".contains(c);

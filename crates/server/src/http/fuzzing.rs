@@ -1,4 +1,4 @@
-//! The parsers of requests that every face has, as fuzz targets and tests call them.
+//! Parsers of requests to all faces, for fuzz targets and tests.
 
 use std::time::{Duration, UNIX_EPOCH};
 
@@ -10,7 +10,7 @@ use super::auth::{key_in, plain_key_in};
 use super::files::{Asked, FileHead, may_write};
 use super::keyfile;
 
-/// Reads bytes in the form that the first one names; whether they are what they should be.
+/// Parses the bytes as the format that the first byte selects, and returns whether they are valid.
 pub(crate) fn parse(bytes: &[u8]) -> bool {
     let Some((form, bytes)) = bytes.split_first() else {
         return false;
@@ -28,7 +28,7 @@ pub(crate) fn parse(bytes: &[u8]) -> bool {
     }
 }
 
-/// A request for a file: its path, a byte of its size, and lines of headers.
+/// A file request: path (its length is the file's size), then lines of headers.
 fn parse_conditions(bytes: &[u8]) -> bool {
     let mut lines = bytes.split(|byte| *byte == b'\n');
     let path = String::from_utf8_lossy(lines.next().unwrap_or_default()).into_owned();

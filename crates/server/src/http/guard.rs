@@ -1,4 +1,4 @@
-//! Against pages of other sites in a browser: whose server a request is for, and from whose page it comes.
+//! Protection against other sites' pages in a browser, by the `Host` and `Origin` headers.
 
 use axum::extract::{Request, State};
 use axum::http::header::{HOST, ORIGIN};
@@ -9,9 +9,8 @@ use axum::response::{IntoResponse, Response};
 use super::app::App;
 use super::problem::Problem;
 
-/// Refuses requests that a page of another site has a browser send: those with a foreign `Origin`, and,
-/// where nobody needs a key, those for a `Host` that is not this server's, which a name that was pointed at
-/// it (DNS rebinding) is not.
+/// Rejects requests that a foreign page made a browser send: those with a foreign `Origin`, and, if
+/// no key is required, those with an unknown `Host` (DNS rebinding).
 pub(crate) async fn check(State(app): State<App>, request: Request, next: Next) -> Response {
     match refuse(&app, request.headers(), request.uri().host()) {
         Some(problem) => problem.into_response(),
@@ -23,7 +22,7 @@ fn refuse(app: &App, headers: &HeaderMap, in_uri: Option<&str>) -> Option<Proble
     let text = |name| headers.get(name)?.to_str().ok();
     let settings = app.settings();
     let host = in_uri.or_else(|| text(HOST)).unwrap_or_default();
-    // Browsers always say which host they mean.
+    // Browsers always send a host.
     let is_checked = !app.keys().are_needed() && !settings.is_unix && !host.is_empty();
     if is_checked && !is_known(name_of(host), &settings.hosts) {
         let detail = format!("{host:?} is not a name of this server");
@@ -48,8 +47,8 @@ fn name_of(host: &str) -> &str {
     }
 }
 
-/// Whether a name is an address, which nobody can point elsewhere, `localhost`, or among those that are
-/// known; `*.NAME` is every name below it.
+/// Whether a name is an address, which DNS cannot redirect, `localhost`, or a known name; `*.NAME`
+/// matches all subdomains.
 fn is_known(name: &str, known: &[String]) -> bool {
     let name = name.trim_end_matches('.').to_ascii_lowercase();
     name.parse::<std::net::IpAddr>().is_ok()

@@ -1,4 +1,4 @@
-//! Whether the server is well, and what it has done.
+//! Health checks and metrics.
 
 use std::time::{Duration, Instant};
 
@@ -13,12 +13,13 @@ use super::app::App;
 use super::problem::Problem;
 use crate::service::owner::Owner;
 
-/// How long an answer of `/readyz` stands, so that asking costs no more than a run now and then.
+/// How long a result of `/readyz` is reused, which bounds the cost of health checks.
 const STANDS: Duration = Duration::from_secs(2);
-/// Time that the run which proves it may take.
+/// Time limit of the test run.
 const PROOF_TIME: Duration = Duration::from_secs(10);
 
-/// `/healthz`: the process answers. `/readyz`: it runs code. `/metrics`: figures, for Prometheus.
+/// `/healthz`: the process responds. `/readyz`: the server can run code. `/metrics`: Prometheus
+/// metrics.
 pub(crate) fn routes() -> Router<App> {
     Router::new()
         .route("/healthz", get(|| async { "ok\n" }))
@@ -27,7 +28,7 @@ pub(crate) fn routes() -> Router<App> {
 }
 
 async fn ready(State(app): State<App>) -> Response {
-    // Those that ask at the same time wait for one run.
+    // Concurrent requests wait for the same test run.
     let mut found = app.readiness().lock().await;
     let is_ready = match *found {
         Some((when, is_ready)) if when.elapsed() < STANDS => is_ready,
@@ -40,12 +41,12 @@ async fn ready(State(app): State<App>) -> Response {
         let held = held.map(|held| format!("lock-down: {held}\n")).unwrap_or_default();
         format!("ready\n{held}").into_response()
     } else {
-        let detail = "the server does not run code";
+        let detail = "the server cannot run code";
         Problem::new(StatusCode::SERVICE_UNAVAILABLE, "not_ready", detail).into_response()
     }
 }
 
-/// Runs something, beside the runs of clients: that those wait is no reason to take the server for broken.
+/// Runs a test outside the clients' queue, because a full queue is not a failure.
 async fn proves(app: &App) -> bool {
     if app.stopping().is_cancelled() {
         return false;
@@ -54,13 +55,13 @@ async fn proves(app: &App) -> bool {
     matches!(tokio::time::timeout(PROOF_TIME, proof).await, Ok(Ok(true)))
 }
 
-/// The figures are of all accounts together, so they are told to operators alone.
+/// Metrics cover all accounts, so only operators can read them.
 async fn metrics(State(app): State<App>, owner: Owner) -> Result<impl IntoResponse, Problem> {
     const OPEN_METRICS: &str = "application/openmetrics-text; version=1.0.0; charset=utf-8";
     if !app.keys().are_for_operator(&owner) {
-        let detail = "the figures of all accounts are for operators";
+        let detail = "only operators can read metrics";
         let problem = Problem::new(StatusCode::FORBIDDEN, "not_operator", detail);
-        return Err(problem.hint("give the key operator = true in the file of keys"));
+        return Err(problem.hint("set operator = true for the key in the key file"));
     }
     Ok(([(CONTENT_TYPE, OPEN_METRICS)], app.service().figures()))
 }

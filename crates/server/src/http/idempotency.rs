@@ -1,5 +1,4 @@
-//! `Idempotency-Key`: a request that is sent again because its answer was lost gets that answer, and makes
-//! nothing a second time.
+//! `Idempotency-Key`: repeating a request returns the first response and creates nothing new.
 
 use std::pin::Pin;
 use std::sync::{Arc, Mutex, PoisonError};
@@ -24,19 +23,19 @@ use crate::service::owner::Owner;
 
 const KEY: HeaderName = HeaderName::from_static("idempotency-key");
 
-/// The longest body of an answer that is remembered.
+/// Maximum size of a stored response body, in bytes.
 const MAX_BODY: u64 = 1 << 20;
-/// The longest key.
+/// Maximum length of a key.
 const MAX_KEY: usize = 255;
 
-/// Why a request with a key is not answered.
+/// Why a request with a key is refused.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Refused {
     /// The key is invalid.
     Key,
-    /// The first request of this key has no answer yet.
+    /// The first request with this key is still in progress.
     UnderWay,
-    /// The first request of this key asked for something else.
+    /// The first request with this key was different.
     Other,
 }
 
@@ -51,9 +50,9 @@ impl Refused {
 
     pub(crate) fn text(self) -> &'static str {
         match self {
-            Self::Key => "an Idempotency-Key has 1 to 255 characters",
-            Self::UnderWay => "a request with this Idempotency-Key is under way",
-            Self::Other => "this Idempotency-Key was sent before with another request",
+            Self::Key => "an Idempotency-Key must have 1 to 255 characters",
+            Self::UnderWay => "a request with this Idempotency-Key is in progress",
+            Self::Other => "this Idempotency-Key was used for another request",
         }
     }
 }
@@ -64,13 +63,13 @@ impl IntoResponse for Refused {
     }
 }
 
-/// Remembers what POST requests with a key were answered, where they made something. For routes that create:
-/// such a request goes on to its end when its client leaves.
+/// Stores the responses of POST requests that have a key and create something. Such requests run to
+/// completion even if the client disconnects.
 pub(crate) async fn remember(State(app): State<App>, request: Request, next: Next) -> Response {
     remember_as(app, request, next, Refused::into_response).await
 }
 
-/// The same for a face with errors of its own shape.
+/// The same for a face with its own error format.
 pub(crate) async fn remember_as(
     app: App,
     request: Request,
@@ -99,17 +98,17 @@ pub(crate) async fn remember_as(
         }
         Begin::UnderWay => refuse(Refused::UnderWay),
         Begin::New(under_way) => {
-            // The client may leave: what was made by then is remembered all the same.
+            // If the client disconnects, the response is still stored.
             let answering = tokio::spawn(answer(under_way, request, next).in_current_span());
             answering.await.unwrap_or_else(|lost| match lost.try_into_panic() {
                 Ok(panic) => std::panic::resume_unwind(panic),
-                Err(_) => Problem::internal("the request was lost").into_response(),
+                Err(_) => Problem::internal("the request failed unexpectedly").into_response(),
             })
         }
     }
 }
 
-/// Answers the first request of a key.
+/// Handles the first request with a key.
 async fn answer(under_way: UnderWay, request: Request, next: Next) -> Response {
     let hash = Arc::new(Mutex::new(Hash::of(&request)));
     sealed::wrap(&request, |body| {
@@ -125,14 +124,14 @@ async fn answer(under_way: UnderWay, request: Request, next: Next) -> Response {
     }
     let (head, body) = response.into_parts();
     let Ok(bytes) = axum::body::to_bytes(body, MAX_BODY as usize).await else {
-        return Problem::internal("the answer was lost").into_response();
+        return Problem::internal("the response was lost").into_response();
     };
     let fingerprint = hash.lock().unwrap_or_else(PoisonError::into_inner).end();
     under_way.answered(&head, bytes.clone(), fingerprint);
     Response::from_parts(head, Body::from(bytes))
 }
 
-/// The fingerprint of a request, whose body is read for that and not kept; `None` when it ends early.
+/// Reads and hashes a request without keeping its body; `None` if the body is incomplete.
 async fn hash(request: Request, owner: &Owner) -> Fingerprint {
     let mut hash = Hash::of(&request);
     let request = sealed::open(request, owner, Reading::File(u64::MAX));
@@ -144,7 +143,7 @@ async fn hash(request: Request, owner: &Owner) -> Fingerprint {
     hash.end()
 }
 
-/// The hash of a request, of which as much was read.
+/// A hash of the request as far as it was read.
 struct Hash {
     sum: Sha256,
     is_whole: bool,
@@ -170,7 +169,7 @@ impl Hash {
     }
 }
 
-/// A body that is hashed as it is read.
+/// A body that is hashed while it is read.
 struct Hashed {
     body: Body,
     hash: Arc<Mutex<Hash>>,

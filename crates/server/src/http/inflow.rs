@@ -1,5 +1,5 @@
-//! What comes on a WebSocket, while it is no message yet. It takes room in the budget of bodies as it
-//! comes, has a least pace, and gives its room to the message that it becomes.
+//! Bytes received on a WebSocket for an incomplete message. They use body memory as they arrive and
+//! must arrive at a minimum rate. The complete message takes over their memory.
 
 use std::io;
 use std::pin::Pin;
@@ -15,24 +15,24 @@ use super::shares::Share;
 use super::unread::BodyError;
 use crate::service::owner::Owner;
 
-/// The most bytes that are read at once. What is read beyond the end of a message is not counted.
+/// Maximum bytes per read. Bytes read beyond the end of a message are not counted.
 pub(super) const MAX_READ: usize = 16 << 10;
-/// So much of each message is not counted: one that says to interrupt is to come through when the budget is
-/// used up.
+/// The first bytes of each message are not counted, so that interrupts get through when body memory
+/// is full.
 const UNCOUNTED: usize = 4 << 10;
-/// A message has a pace once so much of it has come.
+/// Size of a message from which the minimum rate applies.
 const PACED_FROM: usize = 64 << 10;
-/// Bytes of a client's frame besides its payload, where that is short.
+/// Size of a client's frame header for a short payload.
 const FRAME_HEAD: usize = 6;
 
-/// What has come on a socket since its last message.
+/// The bytes received since the last complete message.
 pub(crate) struct Inflow {
     app: App,
     owner: Owner,
     taking: Taking,
     bytes: usize,
     pace: Pace,
-    /// Room that is waited for, and how many units.
+    /// A pending reservation: its units, and its future.
     waiting: Option<(u32, Wait)>,
 }
 
@@ -50,7 +50,7 @@ impl Inflow {
         }
     }
 
-    /// Ready when there is room for what has come.
+    /// Ready when the received bytes have memory.
     pub(super) fn poll_room(&mut self, context: &mut Context<'_>) -> Poll<io::Result<()>> {
         let Some((units, wait)) = &mut self.waiting else {
             return Poll::Ready(Ok(()));
@@ -67,7 +67,7 @@ impl Inflow {
         })
     }
 
-    /// Counts what a read came to: so many bytes, or none yet.
+    /// Counts a read: its bytes, or `None` while it is pending.
     pub(super) fn came(&mut self, bytes: Option<usize>, now: Instant) -> io::Result<()> {
         if let Some(bytes) = bytes {
             self.bytes += bytes;
@@ -95,7 +95,7 @@ impl Inflow {
         self.waiting = Some((units, Box::pin(wait)));
     }
 
-    /// How much has come of a message that has a pace; 0 for others.
+    /// Bytes of a message that is subject to the minimum rate; 0 for shorter messages.
     pub(super) fn paced(&self) -> usize {
         if self.bytes < PACED_FROM {
             0
@@ -104,7 +104,7 @@ impl Inflow {
         }
     }
 
-    /// The room of a message that is whole. Pings and their answers may come in the middle of one.
+    /// Takes the memory of a complete message. Pings and pongs may arrive inside one.
     pub(super) fn becomes(&mut self, message: &Message) -> Taking {
         let empty = Taking::new(self.app.clone(), self.owner.clone());
         match message {
@@ -139,7 +139,7 @@ mod tests {
         Inflow::new(&app, &Owner::local())
     }
 
-    /// What becomes of a socket on which so many bytes come every second, for five minutes.
+    /// Receives `bytes` every second for five minutes.
     fn comes(inflow: &mut Inflow, bytes: usize) -> io::Result<()> {
         let mut now = Instant::now();
         for _ in 0..300 {
@@ -156,7 +156,7 @@ mod tests {
         slow.came(Some(PACED_FROM), Instant::now()).unwrap();
         assert_eq!(comes(&mut slow, 100).unwrap_err().kind(), io::ErrorKind::TimedOut);
         comes(&mut inflow(), 2 << 10).unwrap();
-        // Nobody waits for the rest of a message that has not begun.
+        // Without a message in progress, no rate applies.
         comes(&mut inflow(), 0).unwrap();
     }
 

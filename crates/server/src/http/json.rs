@@ -1,19 +1,19 @@
-//! JSON of clients, which may take far more memory than the bytes that it was sent in.
+//! Limits on clients' JSON, whose values may take far more memory than its text.
 
 use axum::http::StatusCode;
 use belljar_kernel::json::{MAX_MEMORY, memory_of};
 
 use super::problem::Problem;
 
-/// Refuses a text whose values would take too much memory.
+/// Rejects a text whose values would take too much memory.
 pub(crate) fn check(text: &[u8]) -> Result<(), String> {
     if memory_of(text) > MAX_MEMORY {
-        return Err("the body has more JSON values than one request may have".into());
+        return Err("the body has too many JSON values for one request".into());
     }
     Ok(())
 }
 
-/// The same, told as a problem.
+/// The same with a problem as error.
 pub(crate) fn checked(text: &[u8]) -> Result<(), Problem> {
     check(text).map_err(|why| Problem::new(StatusCode::PAYLOAD_TOO_LARGE, "bad_body", why))
 }

@@ -1,4 +1,4 @@
-//! Keys in a file.
+//! The key file.
 
 use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
@@ -9,26 +9,26 @@ use super::auth::Key;
 use crate::hex::hex;
 use crate::service::owner::KeyLimits;
 
-/// A file of keys that cannot be used.
+/// A key file that cannot be used.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum KeysError {
-    /// It cannot be read or written.
+    /// Reading or writing failed.
     #[error("cannot {action} the keys in {path}", path = path.display())]
     Io {
-        /// What was attempted.
+        /// The failed action.
         action: &'static str,
         /// The file.
         path: PathBuf,
-        /// Why it failed.
+        /// The cause.
         source: std::io::Error,
     },
-    /// It is not a file of keys.
-    #[error("{path} is no file of keys: {reason}", path = path.display())]
+    /// The content is invalid.
+    #[error("{path} is not a valid key file: {reason}", path = path.display())]
     Format {
         /// The file.
         path: PathBuf,
-        /// What is wrong with it.
+        /// The problem.
         reason: String,
     },
 }
@@ -40,25 +40,25 @@ struct File {
     key: Vec<Entry>,
 }
 
-/// One key, as it is in the file.
+/// A key in the file.
 #[derive(Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 struct Entry {
     name: String,
-    /// The SHA-256 of the key, in hexadecimal digits.
+    /// SHA-256 of the key in hexadecimal.
     sha256: String,
-    /// Whether its holder may read the figures of all accounts.
+    /// Whether its holder may read the metrics of all accounts.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     operator: bool,
     #[serde(default)]
     limits: KeyLimits,
 }
 
-/// Reads a file of keys.
+/// Reads a key file.
 ///
 /// # Errors
 ///
-/// When it cannot be read, or is no file of keys; two keys of one name are none.
+/// Fails if the file cannot be read, is invalid, or has two keys of one name.
 pub fn read(path: &Path) -> Result<Vec<Key>, KeysError> {
     let text = std::fs::read_to_string(path).map_err(|source| KeysError::Io {
         action: "read",
@@ -71,12 +71,12 @@ pub fn read(path: &Path) -> Result<Vec<Key>, KeysError> {
     })
 }
 
-/// Adds a key to a file, which is made if missing, readable by its owner alone. One that is there keeps its owner
-/// and its mode, and a link keeps leading to it.
+/// Adds a key to a file. A missing file is created, readable only by its owner. An existing file
+/// keeps its owner and mode, and a symbolic link stays a link.
 ///
 /// # Errors
 ///
-/// When the file cannot be read or written, or has a key of that name.
+/// Fails if the file cannot be read or written, or has a key of this name.
 pub fn add(path: &Path, key: &Key) -> Result<(), KeysError> {
     let failed = |action| {
         move |source| KeysError::Io {
@@ -95,7 +95,7 @@ pub fn add(path: &Path, key: &Key) -> Result<(), KeysError> {
         operator: key.is_operator,
         limits: key.limits.clone(),
     };
-    // What people wrote into the file stays as it is.
+    // Comments and formatting stay as they are.
     let added = toml::to_string(&File { key: vec![entry] }).unwrap_or_default();
     let space = if before.is_empty() { "" } else { "\n" };
     let text = format!("{before}{space}{added}");
@@ -106,7 +106,7 @@ pub fn add(path: &Path, key: &Key) -> Result<(), KeysError> {
     replace(path, text.as_bytes()).map_err(failed("write"))
 }
 
-/// Replaces what is in a file, at once.
+/// Replaces a file's content atomically.
 fn replace(path: &Path, content: &[u8]) -> std::io::Result<()> {
     use std::os::unix::fs::MetadataExt;
     let path = match path.canonicalize() {
@@ -133,7 +133,7 @@ pub(super) fn parse(text: &str) -> Result<Vec<Key>, String> {
     let mut names = BTreeSet::new();
     let mut read = |entry: Entry| {
         if entry.name.is_empty() || !names.insert(entry.name.clone()) {
-            return Err(format!("the name {:?} is empty, or another key's", entry.name));
+            return Err(format!("the name {:?} is empty or used by another key", entry.name));
         }
         let sha256 = unhex(&entry.sha256)
             .ok_or_else(|| format!("sha256 of {:?} is not 64 hexadecimal digits", entry.name))?;
@@ -186,7 +186,7 @@ mod tests {
         let (file, link) = (folder.path().join("keys.toml"), folder.path().join("link.toml"));
         std::fs::write(&file, "").unwrap();
         std::fs::set_permissions(&file, std::fs::Permissions::from_mode(0o640)).unwrap();
-        // Only root may give a file away.
+        // Only root can change a file's owner.
         let is_given = chown(&file, Some(12_345), Some(12_345)).is_ok();
         symlink(&file, &link).unwrap();
         let (key, _) = Key::generate("one", KeyLimits::default()).unwrap();

@@ -1,5 +1,5 @@
-//! A connection for as long as anything uses it. One that becomes a WebSocket is handed from the task that served
-//! its requests to another; its place among the connections goes with it.
+//! State of a connection, kept while any task uses it. A connection that becomes a WebSocket moves
+//! to another task together with its permit.
 
 use std::io;
 use std::pin::Pin;
@@ -15,25 +15,25 @@ use tokio_util::task::task_tracker::TaskTrackerToken;
 use super::inflow::{Inflow, MAX_READ};
 use super::shares::{Share, Shares};
 
-/// What is known of a connection. Cheap to clone.
+/// State of a connection. Clones share the same state.
 #[derive(Clone)]
 pub(crate) struct Link(Arc<Inner>);
 
 struct Inner {
     socket: OnceLock<Socket>,
-    /// Whose request was the last on it, and its place among their connections until it becomes a WebSocket.
+    /// The owner of the latest request and its permit, until the connection becomes a WebSocket.
     plain: Mutex<Option<(String, Share)>>,
     _place: OwnedSemaphorePermit,
     _counted: TaskTrackerToken,
 }
 
-/// What a connection has that became a WebSocket.
+/// State of a connection that became a WebSocket.
 pub(crate) struct Socket {
-    /// Its place among those of its owner.
+    /// The owner's permit for a WebSocket.
     pub _place: Share,
-    /// What comes on it.
+    /// The bytes received.
     pub inflow: Mutex<Inflow>,
-    /// Ends it: its key was revoked, or the server ends.
+    /// Cancelled to end the connection: on revocation of its key, and at the server's end.
     pub ends: [CancellationToken; 2],
 }
 
@@ -41,7 +41,7 @@ pub(crate) struct Socket {
 pub(crate) struct Linked<S> {
     stream: S,
     link: Link,
-    /// One for each direction: they may be polled by different tasks.
+    /// One per direction, because different tasks may poll them.
     cuts: [Option<Cut>; 2],
 }
 
@@ -51,7 +51,7 @@ const READ: usize = 0;
 const WRITE: usize = 1;
 
 impl Link {
-    /// A connection that has this place, and is waited for until it ends.
+    /// A connection with a permit. `counted` lets the server wait for its end.
     pub(crate) fn new(place: OwnedSemaphorePermit, counted: TaskTrackerToken) -> Self {
         Self(Arc::new(Inner {
             socket: OnceLock::new(),
@@ -61,15 +61,15 @@ impl Link {
         }))
     }
 
-    /// Says that it becomes a WebSocket.
+    /// Turns the connection into a WebSocket.
     pub(crate) fn become_socket(&self, socket: Socket) {
-        // A connection becomes one once.
+        // This happens once per connection.
         let _ = self.0.socket.set(socket);
         *self.plain() = None;
     }
 
-    /// Counts it among the connections of an owner; false if they have as many as they may. A proxy may send
-    /// requests of several owners on one connection, one after the other.
+    /// Counts the connection for an owner; returns false at the owner's limit. A proxy may send
+    /// requests of several owners in turn on one connection.
     pub(crate) fn count(&self, owner: &str, connections: &Shares) -> bool {
         let mut plain = self.plain();
         if plain.as_ref().is_none_or(|(name, _)| name != owner) {
@@ -78,7 +78,7 @@ impl Link {
         plain.is_some()
     }
 
-    /// What comes on it, if it is a WebSocket.
+    /// The bytes received, if this is a WebSocket.
     pub(crate) fn inflow(&self) -> Option<MutexGuard<'_, Inflow>> {
         self.0.socket.get().map(Socket::inflow)
     }
@@ -103,7 +103,7 @@ impl<S> Linked<S> {
         }
     }
 
-    /// Fails once the connection is to end.
+    /// Fails when the connection must end.
     fn check(&mut self, direction: usize, context: &mut Context<'_>) -> io::Result<()> {
         let Some(Socket { ends, .. }) = self.link.0.socket.get() else {
             return Ok(());
@@ -120,7 +120,7 @@ impl<S> Linked<S> {
         match cut.as_mut().poll(context) {
             Poll::Pending => Ok(()),
             Poll::Ready(()) => {
-                // Polled to its end, it is not to be polled again.
+                // A completed future must not be polled.
                 *cut = Box::pin(std::future::ready(()));
                 Err(io::Error::new(io::ErrorKind::ConnectionAborted, "the key was revoked"))
             }

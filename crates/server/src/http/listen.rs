@@ -1,4 +1,4 @@
-//! Connections: accepted, bounded, served, and let go.
+//! Accepts, limits and serves connections.
 
 use std::fmt;
 use std::io;
@@ -31,18 +31,18 @@ use super::pace::Paced;
 #[cfg(feature = "tls")]
 use super::tls::Tls;
 
-/// How long a client may take for the head of a request, and be silent between two.
+/// Time limit for receiving a request's headers, and for an idle connection between requests.
 pub const HEAD_TIME: Duration = Duration::from_secs(30);
-/// How long a client may be silent in the middle of a body.
+/// Maximum pause inside a request body.
 pub const BODY_TIME: Duration = Duration::from_secs(30);
-/// The most bytes of the head of a request.
+/// Maximum size of a request's headers, in bytes.
 pub const MAX_HEAD: usize = 64 << 10;
-/// The most headers of a request.
+/// Maximum number of a request's headers.
 pub const MAX_HEADERS: usize = 100;
-/// How long accepting rests when it fails for want of descriptors or memory.
+/// Delay before accepting again after a lack of descriptors or memory.
 const REST: Duration = Duration::from_millis(50);
 
-/// Where clients come from.
+/// A listening socket.
 #[derive(Debug)]
 #[non_exhaustive]
 pub enum Listener {
@@ -52,12 +52,12 @@ pub enum Listener {
     Unix(UnixListener),
 }
 
-/// Where a server is reached.
+/// Address of a server.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Address {
-    /// An address and a port.
+    /// Address and port.
     Tcp(SocketAddr),
-    /// The path of a Unix socket.
+    /// Path of a Unix socket.
     Unix(PathBuf),
 }
 
@@ -88,7 +88,7 @@ trait Stream: AsyncRead + AsyncWrite + Send + Unpin {}
 impl<T: AsyncRead + AsyncWrite + Send + Unpin> Stream for T {}
 
 impl Listener {
-    /// Where it is reached.
+    /// The address of the socket.
     pub(crate) fn address(&self) -> io::Result<Address> {
         match self {
             Self::Tcp(listener) => Ok(Address::Tcp(listener.local_addr()?)),
@@ -103,7 +103,8 @@ impl Listener {
         match self {
             Self::Tcp(listener) => {
                 let (stream, peer) = listener.accept().await?;
-                // An event of a stream is not to wait for the acknowledgement of the one before.
+                // Sends each event immediately, without waiting for the acknowledgement of the
+                // previous one.
                 stream.set_nodelay(true)?;
                 Ok((Box::new(stream), Peer::Tcp(peer.ip())))
             }
@@ -112,19 +113,19 @@ impl Listener {
     }
 }
 
-/// How connections are served.
+/// Settings for serving connections.
 #[derive(Clone)]
 pub(crate) struct Serving {
     pub router: Router,
-    /// How long a client may leave unread what is sent to it.
+    /// How long a client may leave data unread.
     pub write_timeout: Duration,
-    /// What clients are shown that speak TLS, where all have to.
+    /// Certificates, if all clients must use TLS.
     #[cfg(feature = "tls")]
     pub tls: Option<Arc<Tls>>,
 }
 
-/// Serves connections until `stop`; then accepts no more, and returns when the requests that are under way
-/// have been answered, and the connections that became WebSockets have ended.
+/// Serves connections until `stop`. Then accepts no more, and returns when all requests are
+/// answered and all WebSockets have ended.
 pub(crate) async fn serve(listener: Listener, serving: Serving, stop: CancellationToken) {
     let connections = TaskTracker::new();
     let room = Arc::new(Semaphore::new(MAX_CONNECTIONS));
@@ -140,7 +141,7 @@ pub(crate) async fn serve(listener: Listener, serving: Serving, stop: Cancellati
         let (stream, peer) = match accepted {
             Ok(accepted) => accepted,
             Err(error) => {
-                tracing::debug!(%error, "a connection was not accepted");
+                tracing::debug!(%error, "cannot accept a connection");
                 tokio::time::sleep(REST).await;
                 continue;
             }
@@ -149,7 +150,7 @@ pub(crate) async fn serve(listener: Listener, serving: Serving, stop: Cancellati
         let link = Link::new(place, connections.token());
         tokio::spawn(async move {
             if let Err(error) = serving.accepted(stream, peer, link, stop).await {
-                tracing::debug!(%error, "a connection ended");
+                tracing::debug!(%error, "a connection failed");
             }
         });
     }
@@ -182,8 +183,7 @@ impl Serving {
     }
 }
 
-/// Answers the requests of one connection, one after the other; after `stop` only the one that is under
-/// way.
+/// Serves the requests of a connection in turn. After `stop`, only the current request is finished.
 async fn connection(
     stream: impl Stream + 'static,
     (peer, link): (Peer, Link),

@@ -1,5 +1,5 @@
-//! How slowly a client may read or send: with a few bytes now and then it would hold a connection, and what is
-//! kept for it, for days, and never be silent for long.
+//! Minimum data rate of clients. Without it, a client that sends or reads a few bytes now and then
+//! could hold a connection and its resources for days.
 
 use std::io;
 use std::pin::Pin;
@@ -8,12 +8,12 @@ use std::time::{Duration, Instant};
 
 use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
 
-/// A client's pace is looked at after so much time that was spent waiting for it,
+/// The rate is measured over this much time spent waiting for the client.
 pub const PACE_TIME: Duration = Duration::from_mins(1);
-/// in which it has to take or send so many bytes: 1 KiB a second.
+/// Minimum bytes in that time: 1 KiB per second.
 pub const PACE_BYTES: usize = 60 << 10;
 
-/// What a peer takes or sends, over the time that is spent waiting for it.
+/// The data rate of a peer while the server waits for it.
 #[derive(Default)]
 pub(super) struct Pace {
     waits_since: Option<Instant>,
@@ -22,7 +22,8 @@ pub(super) struct Pace {
 }
 
 impl Pace {
-    /// Whether the peer is fast enough: it has just moved so many bytes, or is waited for.
+    /// Whether the peer is fast enough. `moved` is the number of bytes transferred, or `None` while
+    /// waiting.
     pub(super) fn is_kept(&mut self, moved: Option<usize>, now: Instant) -> bool {
         let Some(bytes) = moved else {
             self.waits_since.get_or_insert(now);
@@ -41,7 +42,7 @@ impl Pace {
     }
 }
 
-/// A stream that fails when what is written to it is taken too slowly.
+/// A stream that fails if the peer reads too slowly.
 pub(super) struct Paced<S> {
     stream: S,
     pace: Pace,
@@ -55,7 +56,7 @@ impl<S> Paced<S> {
         }
     }
 
-    /// Takes account of what a write came to.
+    /// Measures the result of a write.
     fn measured(
         &mut self,
         written: Poll<io::Result<usize>>,
@@ -71,7 +72,7 @@ impl<S> Paced<S> {
         }
         Poll::Ready(Err(io::Error::new(
             io::ErrorKind::TimedOut,
-            "the client reads less than a KiB a second",
+            "the client reads less than 1 KiB per second",
         )))
     }
 }
@@ -122,8 +123,8 @@ impl<S: AsyncWrite + Unpin> AsyncWrite for Paced<S> {
 mod tests {
     use super::*;
 
-    /// Who takes so many bytes after each so many seconds, for an hour; after each of which nothing is there to
-    /// be written for so long.
+    /// Reads `bytes` after every `pause` seconds for an hour. After each read, there is nothing to
+    /// write for `rest` seconds.
     fn reads(bytes: usize, pause: u64, rest: u64) -> io::Result<()> {
         let mut paced = Paced::new(());
         let mut now = Instant::now();

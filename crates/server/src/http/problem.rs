@@ -1,4 +1,4 @@
-//! How an error is told: `application/problem+json`, RFC 9457.
+//! Errors as `application/problem+json`, RFC 9457.
 
 use std::time::Duration;
 
@@ -15,7 +15,7 @@ use super::unread::{BodyError, UploadError};
 use crate::http::face::Face;
 use crate::service::error::ServiceError;
 
-/// An error as a client gets it.
+/// An error response.
 #[derive(Debug, Clone, Serialize, JsonSchema)]
 #[non_exhaustive]
 pub struct Problem {
@@ -23,28 +23,28 @@ pub struct Problem {
     #[serde(with = "status_number")]
     #[schemars(with = "u16")]
     pub status: StatusCode,
-    /// What went wrong, in general.
+    /// General description.
     pub title: &'static str,
-    /// What went wrong this time.
+    /// Description of this occurrence.
     pub detail: String,
-    /// The same for programs: stable from version to version.
+    /// Stable code for programs.
     pub code: &'static str,
-    /// Whose fault it is: `caller`, `guest`, `engine` or `machine`.
+    /// Who is responsible: `caller`, `guest`, `engine` or `machine`.
     pub blame: &'static str,
-    /// What to do about it.
+    /// How to fix it.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub hint: Option<String>,
-    /// Every reason for which a request is refused: `{"field", "kind", "message"}`.
+    /// All violations in a rejected request: `{"field", "kind", "message"}`.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     #[schemars(with = "Vec<serde_json::Value>")]
     pub reasons: Vec<Reason>,
-    /// When it is worth trying again; told as the header `Retry-After`.
+    /// When to retry, also sent as the header `Retry-After`.
     #[serde(skip)]
     pub retry_after: Option<Duration>,
 }
 
 impl Problem {
-    /// One of the server's own.
+    /// An error of the server itself.
     pub fn new(status: StatusCode, code: &'static str, detail: impl Into<String>) -> Self {
         Self {
             status,
@@ -62,15 +62,15 @@ impl Problem {
         }
     }
 
-    /// The request carries no key, or one that nobody has.
+    /// A missing or unknown key.
     pub(crate) fn no_key() -> Self {
-        Self::new(StatusCode::UNAUTHORIZED, "no_key", "a key is needed").hint(
+        Self::new(StatusCode::UNAUTHORIZED, "no_key", "a key is required").hint(
             "send Authorization: Bearer KEY; belljar serve printed a key when it started, or was \
              given a file of them",
         )
     }
 
-    /// The server itself failed.
+    /// An internal error.
     pub(crate) fn internal(detail: impl Into<String>) -> Self {
         Self {
             blame: "engine",
@@ -78,7 +78,7 @@ impl Problem {
         }
     }
 
-    /// Says what to do about it.
+    /// Adds a hint.
     #[must_use]
     pub fn hint(mut self, hint: impl Into<String>) -> Self {
         self.hint = Some(hint.into());
@@ -130,8 +130,8 @@ impl From<UploadError> for Problem {
                 ..Self::new(StatusCode::TOO_MANY_REQUESTS, "limit", error.to_string())
             },
             UploadError::Disk(why) => {
-                tracing::warn!(error = %why, "an upload cannot be kept");
-                Self::new(StatusCode::INSUFFICIENT_STORAGE, "internal", "there is no room for it")
+                tracing::warn!(error = %why, "cannot store an upload");
+                Self::new(StatusCode::INSUFFICIENT_STORAGE, "internal", "cannot store the upload")
             }
         }
     }
@@ -145,7 +145,7 @@ impl From<Error> for Problem {
 
 impl IntoResponse for Problem {
     fn into_response(self) -> Response {
-        // The span is the request's, and so is the line about it in the log.
+        // The current span is the request's span, which its log line includes.
         tracing::Span::current().record("error.type", self.code);
         let body = serde_json::to_vec(&self).unwrap_or_default();
         let mut response = (self.status, body).into_response();
@@ -162,7 +162,7 @@ mod status_number {
     use axum::http::StatusCode;
     use serde::Serializer;
 
-    #[expect(clippy::trivially_copy_pass_by_ref, reason = "serde calls it so")]
+    #[expect(clippy::trivially_copy_pass_by_ref, reason = "serde passes a reference")]
     pub(super) fn serialize<S: Serializer>(
         status: &StatusCode,
         serializer: S,

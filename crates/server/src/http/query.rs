@@ -1,4 +1,4 @@
-//! What stands behind the `?` of an address, of which a mistake is told as a problem.
+//! Query parameters, with errors as problem documents.
 
 use axum::extract::FromRequestParts;
 use axum::http::request::Parts;

@@ -1,5 +1,4 @@
-//! What is left of a key's limits, in every answer to its holder: `RateLimit-Policy` and `RateLimit`, as
-//! draft-ietf-httpapi-ratelimit-headers-10 has them.
+//! The headers `RateLimit-Policy` and `RateLimit`, as in draft-ietf-httpapi-ratelimit-headers-10.
 
 use std::fmt::Write;
 
@@ -10,10 +9,10 @@ use crate::service::owner::{Owner, Quota};
 const POLICY: HeaderName = HeaderName::from_static("ratelimit-policy");
 const LEFT: HeaderName = HeaderName::from_static("ratelimit");
 
-/// The largest integer of a structured field (RFC 9651).
+/// Largest integer of a structured field (RFC 9651).
 const MAX_INTEGER: u64 = 999_999_999_999_999;
 
-/// Adds both headers, where something is limited.
+/// Adds both headers if the owner has limits.
 pub(crate) fn tell(owner: &Owner, headers: &mut HeaderMap) {
     let quotas = owner.quotas();
     for (name, text) in [(POLICY, list(&quotas, policy)), (LEFT, list(&quotas, left))] {
@@ -43,7 +42,7 @@ fn policy(quota: &Quota) -> String {
 fn left(quota: &Quota) -> String {
     let mut text = format!("\"{}\";r={}", quota.name, quota.left.min(MAX_INTEGER));
     if let Some(until) = quota.full_in {
-        // Whole seconds, and not too few.
+        // Rounded up to whole seconds.
         let _ = write!(text, ";t={}", until.as_secs_f64().ceil() as u64);
     }
     text

@@ -1,4 +1,4 @@
-//! Answers that are remembered, for requests that are sent again.
+//! Stored responses for repeated requests.
 
 use std::collections::HashSet;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -16,25 +16,25 @@ use crate::service::shelf::Kept;
 
 const REPLAYED: HeaderName = HeaderName::from_static("idempotent-replayed");
 
-/// The requests with a key that are under way, by owner, path and key. Their answers are on their owners'
-/// shelves; a request that is under way is never forgotten for another.
+/// Requests with a key in progress, by owner, path and key. Their responses are in their owners'
+/// caches; a request in progress is never evicted.
 #[derive(Clone, Default)]
 pub(crate) struct Remembered(Arc<Mutex<HashSet<Name>>>);
 
-/// Whose request it is, and its path and key.
+/// Owner, and path with key.
 type Name = (String, String);
 
-/// What tells one request from another with the same key: a hash of what was asked. `None` where the first
-/// one's body was not read to its end.
+/// Hash of a request, which detects a different request with the same key. `None` if the first
+/// request's body was incomplete.
 pub(super) type Fingerprint = Option<[u8; 32]>;
 
-/// An answer that made something.
+/// A response that created something.
 pub(super) struct Answer {
     status: StatusCode,
     headers: HeaderMap,
     body: Bytes,
     pub(super) fingerprint: Fingerprint,
-    /// What it made, where that may end before the answer is forgotten.
+    /// The created object, if it can end before the response expires.
     made: Option<WhileThere>,
 }
 
@@ -48,26 +48,27 @@ impl Kept for Answer {
     }
 }
 
-/// Put into a response that made something: the answer is given again as long as that is there.
+/// Extension of a response that created something: the response is repeated only while the object
+/// exists.
 #[derive(Clone)]
 pub(crate) enum WhileThere {
-    /// A session of the asker's, by its id or name.
+    /// A session of the owner, by id or name.
     Session(String),
-    /// Something that is not known to the service.
+    /// Any other object.
     Other(Arc<dyn Fn() -> bool + Send + Sync>),
 }
 
-/// What becomes of a request with a key.
+/// The state of a request with a key.
 pub(super) enum Begin {
-    /// It is the first one, and was entered.
+    /// The first request, now registered.
     New(UnderWay),
-    /// The first one has no answer yet.
+    /// The first request is still in progress.
     UnderWay,
-    /// The answer that the first one had.
+    /// The stored response.
     Answered(Arc<Answer>),
 }
 
-/// A request that is under way. Dropped, it is over; it made nothing unless it was answered.
+/// A request in progress. Dropping it ends it. Without a stored response, it created nothing.
 pub(super) struct UnderWay {
     remembered: Remembered,
     service: Service,
@@ -76,7 +77,7 @@ pub(super) struct UnderWay {
 }
 
 impl Remembered {
-    /// The answer to a request that was there before; otherwise it is entered.
+    /// Looks up a request and registers it if it is new.
     pub(super) async fn begin(&self, service: &Service, owner: &Owner, key: &str) -> Begin {
         let mut gone = None;
         loop {
@@ -90,7 +91,7 @@ impl Remembered {
         }
     }
 
-    /// Enters a request, unless it is under way or has an answer that is not the one which is `gone`.
+    /// Registers a request unless it is in progress or has a stored response other than `gone`.
     fn enter(
         &self,
         service: &Service,
@@ -123,7 +124,7 @@ impl Remembered {
 }
 
 impl UnderWay {
-    /// The request was answered so.
+    /// Stores the response.
     pub(super) fn answered(self, head: &Parts, body: Bytes, fingerprint: Fingerprint) {
         let answer = Answer {
             status: head.status,
@@ -132,7 +133,7 @@ impl UnderWay {
             fingerprint,
             made: head.extensions.get().cloned(),
         };
-        // One for which its owner has no room is not remembered.
+        // The response is not stored if it exceeds its owner's limit.
         self.service.shelve(&self.owner, &self.name.1, Arc::new(answer));
     }
 }
@@ -159,7 +160,8 @@ impl Answer {
     }
 }
 
-/// Whether somebody has a session, here or in the store. A store that fails has lost nothing.
+/// Whether an owner has a session, here or in the store. If the store fails, the session is assumed
+/// to exist.
 async fn has_session(service: &Service, owner: &Owner, id: &str) -> bool {
     match service.listed(owner, id).await {
         Ok(_) => true,

@@ -1,8 +1,8 @@
-//! Bodies are sealed until it is known who sends them.
+//! Request bodies, unavailable until the request is authenticated.
 //!
-//! The outermost layer takes the body from each request. A handler gets it back from [`open`], which wants the
-//! [`Owner`] that the request was authenticated as; extractors that skip this find an empty body. What is read
-//! into memory is taken from one budget of the process, in which each owner has a share.
+//! The outermost layer takes the body from each request. A handler gets it back from [`open`],
+//! which requires the authenticated [`Owner`]. Extractors that skip this see an empty body. Bodies
+//! in memory share one budget of the process, of which each owner can use a part.
 
 use std::pin::Pin;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -26,24 +26,24 @@ use super::shares::Share;
 use super::unread::BodyError;
 use crate::service::owner::Owner;
 
-/// Bodies of at most this length are discarded before a refusal is answered. With a body unread, the connection
-/// would end, and a client that keeps connections would find it gone with its next request.
+/// Unread bodies up to this size are discarded before an error response. An unread body would end
+/// the connection, and a client that reuses it would fail on its next request.
 const MAX_DISCARDED: u64 = 64 << 10;
-/// How long discarding may take.
+/// Time limit for discarding.
 const DISCARD_TIME: Duration = Duration::from_secs(1);
 
 /// How a body is read.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Reading {
-    /// Into memory, as a whole: it counts against the budget and the bound of bodies.
+    /// Into memory. Counts against the memory budget and the size limit.
     Whole,
     /// Into a file, up to this many bytes.
     File(u64),
-    /// Piece by piece, as long as its sender wants. The reader takes room for what it keeps.
+    /// In chunks without a size limit. The reader reserves memory for what it keeps.
     Pieces,
 }
 
-/// A body that nobody has opened, and what was taken from the budget for it since.
+/// An unread body, and the memory reserved for it.
 #[derive(Clone)]
 pub(crate) struct Sealed {
     app: App,
@@ -51,11 +51,11 @@ pub(crate) struct Sealed {
     room: Room,
 }
 
-/// Room in the budget, held until the request is answered.
+/// Reserved memory, held until the request is answered.
 #[derive(Clone)]
 pub(crate) struct Room(Arc<Mutex<Vec<Share>>>);
 
-/// Seals the body of a request.
+/// Takes the body from a request.
 pub(crate) async fn seal(State(app): State<App>, request: Request, next: Next) -> Response {
     if request.body().is_end_stream() {
         return next.run(request).await;
@@ -85,7 +85,7 @@ pub(crate) async fn seal(State(app): State<App>, request: Request, next: Next) -
     })
 }
 
-/// Drops all extensions of a request but its body.
+/// Removes all extensions of a request except its body.
 pub(crate) fn clear_others(extensions: &mut Extensions) {
     let sealed = extensions.remove::<Sealed>();
     extensions.clear();
@@ -94,12 +94,12 @@ pub(crate) fn clear_others(extensions: &mut Extensions) {
     }
 }
 
-/// Whether a request has a body, sealed or not.
+/// Whether a request has a body, taken or not.
 pub(crate) fn has_body(request: &Request) -> bool {
     request.extensions().get::<Sealed>().is_some() || !request.body().is_end_stream()
 }
 
-/// Changes what the body of a request will be when it is opened.
+/// Wraps the body before it is read.
 pub(crate) fn wrap(request: &Request, change: impl FnOnce(Body) -> Body) {
     if let Some(sealed) = request.extensions().get::<Sealed>() {
         let mut body = sealed.lock();
@@ -107,7 +107,7 @@ pub(crate) fn wrap(request: &Request, change: impl FnOnce(Body) -> Body) {
     }
 }
 
-/// Gives a request its body, which is `owner`'s.
+/// Returns a request with its body, which is charged to `owner`.
 pub(crate) fn open(mut request: Request, owner: &Owner, reading: Reading) -> Request {
     let Some(sealed) = request.extensions_mut().remove::<Sealed>() else {
         return request;
@@ -117,11 +117,11 @@ pub(crate) fn open(mut request: Request, owner: &Owner, reading: Reading) -> Req
     request
 }
 
-/// All of a request's body, in memory.
+/// Reads a whole body into memory.
 pub(crate) async fn whole(request: Request, owner: &Owner) -> Result<Bytes, BodyError> {
     let max = request.extensions().get::<Sealed>().map(|sealed| sealed.app.settings().body_bytes);
     let too_long = BodyError::TooLong(max.unwrap_or_default() as u64);
-    // Refused before it is read, where it says so itself.
+    // Reject an oversized body by its Content-Length before reading.
     if length(request.headers()).zip(max).is_some_and(|(length, max)| length > max as u64) {
         return Err(too_long);
     }
@@ -132,7 +132,7 @@ pub(crate) async fn whole(request: Request, owner: &Owner) -> Result<Bytes, Body
     })
 }
 
-/// How long a request says that its body is.
+/// The request's Content-Length.
 pub(crate) fn length(headers: &HeaderMap) -> Option<u64> {
     headers.get(CONTENT_LENGTH)?.to_str().ok()?.parse().ok()
 }
@@ -142,7 +142,7 @@ impl Sealed {
         self.body.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// A body that fails when it comes too slowly, is too long, or there is no room for it.
+    /// A body that fails if it arrives too slowly, is too long or has no memory.
     fn metered(&self, body: Body, owner: &Owner, reading: Reading) -> Body {
         let (max, pace) = match reading {
             Reading::Whole => (self.app.settings().body_bytes as u64, true),
@@ -166,7 +166,7 @@ impl Sealed {
             }
             Ok::<_, BodyError>(Some((piece, reader)))
         });
-        // Outermost, where extractors look for what went wrong.
+        // Outermost, because extractors look for this error.
         Body::new(Limited::new(
             Body::from_stream(pieces),
             usize::try_from(max).unwrap_or(usize::MAX),
@@ -174,7 +174,7 @@ impl Sealed {
     }
 }
 
-/// What reads a body.
+/// Reads a body.
 struct Reader {
     body: Body,
     pace: Option<Pace>,
@@ -208,20 +208,20 @@ impl Reader {
     }
 }
 
-/// Room that bytes take as they come, until this is dropped.
+/// A growing memory reservation, released on drop.
 pub(crate) struct Taking {
     app: App,
     owner: Owner,
     room: Room,
     patience: Duration,
-    /// Units of the budget,
+    /// Reserved units.
     taken: usize,
-    /// and bytes that were read.
+    /// Used bytes.
     used: usize,
 }
 
 impl Taking {
-    /// How long a body waits for room in the budget.
+    /// How long a body waits for memory.
     pub(crate) const PATIENCE: Duration = Duration::from_secs(10);
 
     pub(crate) fn new(app: App, owner: Owner) -> Self {
@@ -235,13 +235,13 @@ impl Taking {
         }
     }
 
-    /// Waits so long for room.
+    /// Changes how long to wait.
     pub(crate) fn patience(mut self, patience: Duration) -> Self {
         self.patience = patience;
         self
     }
 
-    /// Takes room for more bytes.
+    /// Reserves memory for more bytes.
     pub(crate) async fn take(&mut self, bytes: usize) -> Result<(), BodyError> {
         if let Some(units) = self.wants(bytes) {
             let share = self.app.body_memory().take(self.owner.name(), units, self.patience).await;
@@ -250,22 +250,22 @@ impl Taking {
         Ok(())
     }
 
-    /// Counts more bytes, and says how many units they want if there is no room for them yet.
+    /// Counts more bytes, and returns the units to reserve for them, if any.
     pub(super) fn wants(&mut self, bytes: usize) -> Option<u32> {
         self.used += bytes;
         let needed = self.used.div_ceil(UNIT);
-        // A long body asks for more at a time.
+        // A long body reserves more at a time.
         let units = needed.checked_sub(self.taken).filter(|units| *units > 0)? + self.taken / 8;
         Some(u32::try_from(units).unwrap_or(u32::MAX))
     }
 
-    /// Takes what was wanted.
+    /// Adds a reservation.
     pub(super) fn got(&mut self, units: u32, share: Share) {
         self.room.lock().push(share);
         self.taken += units as usize;
     }
 
-    /// Bytes that were counted.
+    /// The counted bytes.
     pub(super) fn used(&self) -> usize {
         self.used
     }
@@ -277,7 +277,7 @@ impl Room {
     }
 }
 
-/// An answer, until the end of which room is held for its request.
+/// A response that holds its request's memory until it ends.
 struct Holding {
     body: Body,
     _room: Room,

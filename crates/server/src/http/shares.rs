@@ -1,4 +1,4 @@
-//! A resource with a limit in all, and a lower limit for each owner, so that one key leaves room for the others.
+//! A limiter with a total limit and a lower limit per owner, so that one key cannot exhaust it.
 
 use std::collections::HashMap;
 use std::sync::{Arc, Mutex, PoisonError, Weak};
@@ -6,24 +6,24 @@ use std::time::Duration;
 
 use tokio::sync::{OwnedSemaphorePermit, Semaphore};
 
-/// Entries of owners after which those that hold nothing are forgotten.
+/// Number of owners after which idle entries are removed.
 const TIDY: usize = 256;
 
-/// The resource.
+/// The limiter.
 pub(crate) struct Shares {
     all: Arc<Semaphore>,
     each: usize,
     owners: Mutex<HashMap<String, Weak<Semaphore>>>,
 }
 
-/// A part of the resource. Dropping it gives the part back.
+/// A permit, released on drop.
 pub(crate) struct Share {
     _own: OwnedSemaphorePermit,
     _all: OwnedSemaphorePermit,
 }
 
 impl Shares {
-    /// `all` units, of which each owner may hold `each`.
+    /// Creates a limiter of `all` units, of which each owner can hold `each`.
     pub(crate) fn new(all: usize, each: usize) -> Self {
         Self {
             all: Arc::new(Semaphore::new(all.min(Semaphore::MAX_PERMITS))),
@@ -32,7 +32,7 @@ impl Shares {
         }
     }
 
-    /// Takes `units` for an owner, or nothing if they are not free now.
+    /// Acquires `units` for an owner; `None` if they are not available now.
     pub(crate) fn try_take(&self, owner: &str, units: u32) -> Option<Share> {
         Some(Share {
             _own: self.of(owner).try_acquire_many_owned(units).ok()?,
@@ -40,9 +40,9 @@ impl Shares {
         })
     }
 
-    /// Takes `units` for an owner, or nothing if they are not free within `patience`.
+    /// Acquires `units` for an owner; `None` if they are not available within `patience`.
     pub(crate) async fn take(&self, owner: &str, units: u32, patience: Duration) -> Option<Share> {
-        // An owner waits for its own share first, and takes nothing from the others meanwhile.
+        // The owner's own limit comes first, so that waiting for it holds nothing of the total.
         let taken = async {
             Some(Share {
                 _own: self.of(owner).acquire_many_owned(units).await.ok()?,

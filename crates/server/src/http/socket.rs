@@ -1,4 +1,4 @@
-//! What all WebSockets do: ask whether the client is there, end when it is not, and read messages within bounds.
+//! Common parts of all WebSockets: pings, timeouts and bounded reading.
 
 use std::time::Duration;
 
@@ -11,32 +11,32 @@ use tokio::time::{Interval, MissedTickBehavior, interval_at};
 use super::link::Link;
 use super::sealed::Taking;
 
-/// How often a client is asked whether it is there.
+/// Interval of pings.
 const PING: Duration = Duration::from_secs(30);
-/// How long a client may be silent, which answers each ping.
+/// How long a client may be silent. Clients answer each ping.
 const SILENCE: Duration = Duration::from_secs(90);
 
-/// When to ask.
+/// A timer for pings.
 pub(crate) fn pings() -> Interval {
     let mut pings = interval_at(tokio::time::Instant::now() + PING, PING);
     pings.set_missed_tick_behavior(MissedTickBehavior::Delay);
     pings
 }
 
-/// Asks whether the client is there.
+/// A ping.
 pub(crate) fn ping() -> Message {
     Message::Ping(Bytes::new())
 }
 
-/// Says that the server goes away.
+/// A close message for the server's shutdown.
 pub(crate) fn going_away() -> Message {
     Message::Close(Some(CloseFrame {
         code: close_code::AWAY,
-        reason: "the server stops".into(),
+        reason: "the server is shutting down".into(),
     }))
 }
 
-/// What a client says.
+/// Messages of a client.
 pub(crate) struct Incoming {
     from: SplitStream<WebSocket>,
     /// Its connection.
@@ -48,7 +48,7 @@ impl Incoming {
         Self { from, link }
     }
 
-    /// The next message of a client that is there, and the room that it takes.
+    /// The next message and the memory that it holds; `None` if the client has disconnected.
     pub(crate) async fn next(&mut self) -> Option<(Message, Option<Taking>)> {
         loop {
             let came = self.paced();
@@ -59,7 +59,7 @@ impl Incoming {
                     let room = inflow.map(|mut inflow| inflow.becomes(&message));
                     return Some((message, room));
                 }
-                // A long message is on its way.
+                // A long message is still arriving.
                 Err(_) if self.paced() > came => {}
                 Err(_) => return None,
             }

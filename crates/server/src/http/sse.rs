@@ -1,4 +1,4 @@
-//! A run as server-sent events, each sent as it happens.
+//! Runs as server-sent events.
 
 use std::convert::Infallible;
 use std::time::Duration;
@@ -14,10 +14,10 @@ use tokio_util::task::AbortOnDropHandle;
 
 use super::problem::Problem;
 
-/// How often a client that hears nothing is told that the run goes on.
+/// Interval of keep-alive comments while a run is silent.
 const KEEP_ALIVE: Duration = Duration::from_secs(15);
 
-/// Whether a client asks for events instead of one document.
+/// Whether a client requests events instead of a single document.
 pub(crate) fn is_asked_for(headers: &HeaderMap) -> bool {
     let accepted = headers.get_all(ACCEPT).iter().filter_map(|value| value.to_str().ok());
     accepted
@@ -25,14 +25,14 @@ pub(crate) fn is_asked_for(headers: &HeaderMap) -> bool {
         .any(|one| one.split(';').next().is_some_and(|media| media.trim() == "text/event-stream"))
 }
 
-/// Answers with the events of a run, each under the name of its type, and at the end with `outcome` and
-/// what `run` gives. A run that could not even begin is answered with its problem. When the client goes
-/// away, `run` is dropped.
+/// Streams a run's events, each named by its type, and finally `outcome` with the result of `run`.
+/// If the run cannot start, the response is its problem. If the client disconnects, `run` is
+/// dropped.
 pub(crate) async fn answer<T: Serialize + Send + 'static>(
     mut events: EventReader,
     run: impl Future<Output = Result<T, Problem>> + Send + 'static,
 ) -> Result<Response, Problem> {
-    // On a task of its own, so that the guest does not keep its own events from being sent.
+    // On its own task, so that guest code does not delay its events.
     let run = AbortOnDropHandle::new(tokio::spawn(run));
     let Some(first) = events.next().await else {
         let outcome = finished(run).await?;
@@ -46,7 +46,7 @@ pub(crate) async fn answer<T: Serialize + Send + 'static>(
     Ok(respond(stream::unfold(rest, Rest::next)))
 }
 
-/// What is yet to be sent.
+/// The events not sent yet.
 struct Rest<T> {
     first: Option<Event>,
     events: EventReader,
@@ -72,8 +72,8 @@ impl<T: Serialize> Rest<T> {
 
 async fn finished<T>(run: AbortOnDropHandle<Result<T, Problem>>) -> Result<T, Problem> {
     run.await.unwrap_or_else(|error| {
-        tracing::error!(%error, "a run was lost");
-        Err(Problem::internal("the run was lost"))
+        tracing::error!(%error, "a run failed unexpectedly");
+        Err(Problem::internal("the run failed unexpectedly"))
     })
 }
 
@@ -96,7 +96,7 @@ fn respond(
 ) -> Response {
     let sse = Sse::new(events).keep_alive(KeepAlive::new().interval(KEEP_ALIVE));
     let mut response = sse.into_response();
-    // Proxies that collect answers would hold the events back.
+    // Disables buffering in proxies.
     response
         .headers_mut()
         .insert(HeaderName::from_static("x-accel-buffering"), HeaderValue::from_static("no"));

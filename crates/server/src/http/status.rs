@@ -1,4 +1,4 @@
-//! The one table from a kind of failure to the status with which each interface tells it.
+//! The table of HTTP statuses by error class and interface.
 
 use std::time::Duration;
 
@@ -9,10 +9,10 @@ use axum::response::{IntoResponse, Response};
 use crate::http::face::Face;
 use crate::service::error::Class;
 
-/// The status for a failure in an interface.
+/// The status of an error in an interface.
 pub(crate) fn status(class: Class, face: Face) -> StatusCode {
     match (class, face) {
-        // 504 is the one status after which all clients of SandboxFusion try again.
+        // 504 is the only status after which all clients of SandboxFusion retry.
         (
             Class::Busy | Class::Stopping | Class::Limit | Class::Unavailable,
             Face::SandboxFusion,
@@ -30,7 +30,7 @@ pub(crate) fn status(class: Class, face: Face) -> StatusCode {
     }
 }
 
-/// Says in an answer when it is worth trying again, in whole seconds and not too few.
+/// Adds `Retry-After` in whole seconds, rounded up.
 pub(crate) fn retry(wait: Option<Duration>, answer: impl IntoResponse) -> Response {
     let mut answer = answer.into_response();
     if let Some(wait) = wait {
@@ -48,7 +48,7 @@ mod tests {
     use super::*;
     use crate::service::error::ServiceError;
 
-    /// Faces that matched on texts of codes told a session in use elsewhere and a full workspace as 500.
+    /// Temporary conditions must not be reported as server errors in any face.
     #[test]
     fn what_passes_by_itself_is_never_told_as_a_failure_of_the_server() {
         let elsewhere = SessionError::Elsewhere {

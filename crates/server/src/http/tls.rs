@@ -1,4 +1,4 @@
-//! TLS: a certificate and its key from files, taken up anew when these change.
+//! TLS with a certificate and key from files, which are reloaded when they change.
 
 use std::io;
 use std::path::{Path, PathBuf};
@@ -11,24 +11,24 @@ use rustls::pki_types::pem::{Error as PemError, PemObject};
 use rustls::pki_types::{CertificateDer, PrivateKeyDer};
 use tokio_rustls::TlsAcceptor;
 
-/// A certificate or key that cannot be used.
+/// An unusable certificate or key.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum TlsError {
     /// A file cannot be read.
     #[error("cannot read {what} in {path}", path = path.display())]
     Io {
-        /// What should be in it.
+        /// The expected content.
         what: &'static str,
         /// The file.
         path: PathBuf,
-        /// Why it failed.
+        /// The cause.
         source: io::Error,
     },
-    /// A file has not what it should have.
+    /// A file lacks the expected content.
     #[error("{path} has no {what} in PEM", path = path.display())]
     Missing {
-        /// What should be in it.
+        /// The expected content.
         what: &'static str,
         /// The file.
         path: PathBuf,
@@ -38,28 +38,32 @@ pub enum TlsError {
     Format {
         /// The file.
         path: PathBuf,
-        /// What is wrong with it.
+        /// The problem.
         reason: String,
     },
-    /// The key is none that this server can use, or not that of the certificate.
-    #[error("the key in {key} does not go with the certificate in {cert}: {reason}", key = key.display(), cert = cert.display())]
+    /// The key is not supported, or does not match the certificate.
+    #[error(
+        "the key in {key} does not match the certificate in {cert}: {reason}",
+        key = key.display(),
+        cert = cert.display()
+    )]
     Pair {
-        /// The file of the certificate.
+        /// The certificate file.
         cert: PathBuf,
-        /// The file of the key.
+        /// The key file.
         key: PathBuf,
-        /// What is wrong with them.
+        /// The problem.
         reason: rustls::Error,
     },
 }
 
-/// What a server shows to clients that speak TLS 1.2 or 1.3 to it: a chain of certificates in PEM, its own
-/// first, and the key to it, PKCS #8, PKCS #1 or SEC 1.
+/// A certificate chain in PEM, leaf first, and its key in PKCS #8, PKCS #1 or SEC 1, for TLS 1.2
+/// and 1.3.
 pub struct Tls {
     cert: PathBuf,
     key: PathBuf,
     config: RwLock<Arc<ServerConfig>>,
-    /// When the files were written.
+    /// Modification times of the files.
     seen: Mutex<[Option<SystemTime>; 2]>,
 }
 
@@ -68,10 +72,10 @@ impl Tls {
     ///
     /// # Errors
     ///
-    /// When one cannot be read or has not what it should, or they do not belong together.
+    /// Fails if a file cannot be read or lacks its content, or if they do not match.
     pub fn read(cert: impl Into<PathBuf>, key: impl Into<PathBuf>) -> Result<Self, TlsError> {
         let (cert, key) = (cert.into(), key.into());
-        // Looked at before they are read: what changes in between is found later.
+        // Taken before reading, so that a concurrent change is noticed later.
         let seen = [written(&cert), written(&key)];
         Ok(Self {
             config: RwLock::new(configure(&cert, &key)?),
@@ -81,8 +85,8 @@ impl Tls {
         })
     }
 
-    /// Reads the files again when they have changed; returns whether they had. What cannot be used leaves all
-    /// as it was. Connections go on as they began.
+    /// Reloads the files if they have changed, and returns whether they had. Unusable files are
+    /// ignored. Open connections are not affected.
     ///
     /// # Errors
     ///

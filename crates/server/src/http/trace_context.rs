@@ -1,23 +1,23 @@
-//! The trace that a request is part of: the header `traceparent` of W3C Trace Context.
+//! The trace of a request: the header `traceparent` of W3C Trace Context.
 
 use axum::http::HeaderMap;
 
 use crate::hex::hex;
 
-/// A trace, and the span in it that asked.
+/// A trace id and the client's span.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct TraceContext {
     /// 32 lower-case hexadecimal digits.
     pub trace_id: String,
-    /// 16 lower-case hexadecimal digits; `None` where the trace begins here.
+    /// 16 lower-case hexadecimal digits; `None` if the trace begins here.
     pub parent_id: Option<String>,
 }
 
 impl TraceContext {
-    /// The one that the request names, or a new one.
+    /// Reads the header, or starts a new trace.
     pub(crate) fn of(headers: &HeaderMap) -> Self {
         let mut named = headers.get_all("traceparent").iter();
-        // Two of them are none.
+        // Repeated headers are invalid.
         let named = named.next().filter(|_| named.next().is_none());
         named
             .and_then(|value| value.to_str().ok())
@@ -27,7 +27,7 @@ impl TraceContext {
 
     fn begin() -> Self {
         let mut bytes = [0; 16];
-        // Without random numbers, a trace of no name: the request has an id besides.
+        // Without random numbers, the trace id is zero. The request still has its own id.
         let _ = getrandom::fill(&mut bytes);
         Self {
             trace_id: hex(&bytes),
@@ -35,7 +35,7 @@ impl TraceContext {
         }
     }
 
-    /// `version-trace-parent-flags`. A version to come may have more parts.
+    /// Parses `version-trace-parent-flags`. Later versions may have more parts.
     fn parse(text: &str) -> Option<Self> {
         let is_hex = |part: &str, length: usize| {
             part.len() == length && part.bytes().all(|b| matches!(b, b'0'..=b'9' | b'a'..=b'f'))

@@ -1,4 +1,4 @@
-//! Why a body or an upload was not read.
+//! Errors of reading bodies and uploads.
 
 use std::error::Error as StdError;
 use std::io;
@@ -9,34 +9,37 @@ use tower_http::timeout::TimeoutError;
 
 use crate::service::error::ServiceError;
 
-/// Why a body was not read to its end.
+/// Why a body was not read completely.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 pub(crate) enum BodyError {
     #[error("the body is longer than {} MiB", .0 >> 20)]
     TooLong(u64),
-    #[error("the body comes too slowly")]
+    #[error("the body arrives too slowly")]
     TooSlow,
-    #[error("the server has no room for the body now")]
+    #[error("the server has no memory for the body now")]
     NoRoom,
-    #[error("the body ended before its end")]
+    #[error("the body ended early")]
     Broken,
 }
 
-/// Why an upload was not received.
+/// Why an upload failed.
 #[derive(Debug, thiserror::Error)]
 pub(crate) enum UploadError {
     #[error(transparent)]
     Body(#[from] BodyError),
     #[error(transparent)]
     Service(#[from] ServiceError),
-    #[error("this key has too many uploads and checkpoints at once, or they take too much room")]
+    #[error(
+        "this key has too many uploads and checkpoints in progress, or they take too much disk \
+         space"
+    )]
     TooMany,
-    #[error("the server has no room for the upload")]
+    #[error("the server has no disk space for the upload")]
     Disk(#[source] io::Error),
 }
 
 impl BodyError {
-    /// What is in an error of a body, or of what reads one.
+    /// Finds the body error inside another error.
     pub(crate) fn of(error: &(dyn StdError + 'static)) -> Self {
         let mut next = Some(error);
         while let Some(error) = next {
@@ -54,7 +57,7 @@ impl BodyError {
         Self::Broken
     }
 
-    /// The status of its answer.
+    /// The HTTP status.
     pub(crate) fn status(self) -> StatusCode {
         match self {
             Self::TooLong(_) => StatusCode::PAYLOAD_TOO_LARGE,

@@ -1,4 +1,4 @@
-//! Uploads: received into a file by a task, so that a slow client holds no thread, and then read at once.
+//! Uploads: a task receives them into memory or a file, so that slow clients block no thread.
 
 use std::io::{self, Cursor, Read};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -16,14 +16,14 @@ use super::shares::Share;
 use super::unread::{BodyError, UploadError};
 use crate::service::owner::Owner;
 
-/// Chunks that are read before somebody wants them.
+/// Maximum number of chunks buffered ahead of the reader.
 const AHEAD: usize = 4;
-/// Bytes of an upload, of all its parts, that are kept in memory; the rest goes into a file.
+/// Maximum bytes of an upload kept in memory, over all its parts. The rest is in a file.
 const MAX_IN_MEMORY: usize = 64 << 10;
-/// How long an upload waits for others of its owner, or for room on the disk.
+/// How long an upload waits for other uploads of its owner, or for disk space.
 const PATIENCE: Duration = Duration::from_secs(10);
 
-/// An upload, or a part of one, that has come whole.
+/// A complete upload or part.
 pub(crate) struct Received(Content);
 
 enum Content {
@@ -35,10 +35,10 @@ enum Content {
     },
 }
 
-/// The file of an upload, in which its parts are one after the other.
+/// The file of an upload. Its parts follow each other.
 struct Spool {
     file: std::fs::File,
-    /// Room on the disk, in MiB.
+    /// Reserved disk space.
     room: Mutex<Vec<Share>>,
 }
 
@@ -47,15 +47,15 @@ pub(crate) struct Receiver {
     app: App,
     owner: Owner,
     _place: Share,
-    /// Bytes of its parts in memory,
+    /// Bytes of its parts in memory.
     kept: usize,
-    /// and those in its file.
+    /// Bytes in its file.
     spooled: u64,
     spool: Option<Arc<Spool>>,
 }
 
 impl Receiver {
-    /// Waits until this owner may send another upload.
+    /// Waits for a permit for another upload of this owner.
     pub(crate) async fn of(app: &App, owner: &Owner) -> Result<Self, UploadError> {
         app.service().has_memory()?;
         let place = app.uploads().take(owner.name(), 1, PATIENCE).await;
@@ -69,7 +69,7 @@ impl Receiver {
         })
     }
 
-    /// Receives the body of a request, of at most `max` bytes.
+    /// Receives a request body of at most `max` bytes.
     pub(crate) async fn body(
         &mut self,
         request: Request,
@@ -82,7 +82,7 @@ impl Receiver {
         self.pieces(body.into_data_stream(), max).await
     }
 
-    /// Receives what comes in pieces, of at most `max` bytes.
+    /// Receives a stream of at most `max` bytes.
     pub(crate) async fn pieces<E: std::error::Error + 'static>(
         &mut self,
         pieces: impl Stream<Item = Result<Bytes, E>>,
@@ -125,7 +125,7 @@ impl Receiver {
         Ok(Received(Content::File { spool, at, end }))
     }
 
-    /// The file, with room for so many bytes.
+    /// Returns the file after reserving disk space for `bytes`.
     async fn spool_for(&mut self, bytes: u64) -> Result<Arc<Spool>, UploadError> {
         let spool = if let Some(spool) = &self.spool {
             Arc::clone(spool)
@@ -177,13 +177,13 @@ impl Read for Received {
     }
 }
 
-/// Has a file made for an owner, of which `make` gives the length, and takes room on the disk for it.
+/// Creates a file with `make`, which returns its length, and reserves disk space for it.
 pub(crate) async fn spooled<E: From<UploadError>>(
     app: &App,
     owner: &Owner,
     make: impl Future<Output = Result<(std::fs::File, u64), E>>,
 ) -> Result<(std::fs::File, u64, Share), E> {
-    // Those of which the length is not known yet are few.
+    // Few files of unknown length are created at once.
     let place = app.uploads().take(owner.name(), 1, PATIENCE).await;
     let _place = place.ok_or(UploadError::TooMany)?;
     let (file, size) = make.await?;
@@ -192,8 +192,8 @@ pub(crate) async fn spooled<E: From<UploadError>>(
     Ok((file, size, room.ok_or(UploadError::TooMany)?))
 }
 
-/// Receives a body on a task, which ends with the receiver. The time that a client may be silent is so
-/// counted only while somebody listens to it.
+/// Receives a body on a task that ends with its receiver. A client's silence is timed only while
+/// the body is being read.
 pub(crate) fn pump(body: Body) -> mpsc::Receiver<io::Result<Bytes>> {
     let (sender, chunks) = mpsc::channel(AHEAD);
     tokio::spawn(async move {

@@ -1,8 +1,8 @@
-//! The socket that a service manager has bound before it started this process (`LISTEN_FDS`).
+//! The socket passed by a service manager (`LISTEN_FDS`).
 
 #![expect(
     unsafe_code,
-    reason = "a descriptor that is known by its number alone is made an owned one"
+    reason = "takes ownership of a descriptor known only by its number"
 )]
 
 use std::io;
@@ -14,14 +14,14 @@ use tokio::net::{TcpListener, UnixListener};
 
 use crate::http::listen::Listener;
 
-/// The number of the first descriptor that is handed over.
+/// Number of the first passed descriptor.
 const FIRST: i32 = 3;
 
-/// The socket that was handed to this process, if one was; the first time that it is asked for.
+/// Returns the socket passed to this process, if any. Later calls return `None`.
 ///
 /// # Errors
 ///
-/// When there are several, or it is none that connections come from.
+/// Fails if several sockets were passed, or the socket is not a listening stream socket.
 pub(super) fn socket() -> io::Result<Option<Listener>> {
     static TAKEN: AtomicBool = AtomicBool::new(false);
     let number = |name: &str| std::env::var(name).ok()?.parse::<u32>().ok();
@@ -31,20 +31,20 @@ pub(super) fn socket() -> io::Result<Option<Listener>> {
     }
     if count > 1 {
         return Err(io::Error::other(format!(
-            "{count} sockets were handed over, and one is served"
+            "{count} sockets were passed, but only one is supported"
         )));
     }
     if TAKEN.swap(true, Ordering::AcqRel) {
         return Ok(None);
     }
-    // SAFETY: LISTEN_PID says that the variables are meant for this process, and LISTEN_FDS that whoever
-    // started it left descriptor 3 open for it. Nothing else here knows that number, and `TAKEN` has it
-    // become an owned descriptor once.
+    // SAFETY: LISTEN_PID says that the variables are meant for this process, and LISTEN_FDS that
+    // its parent left descriptor 3 open for it. No other code here knows that number, and `TAKEN`
+    // makes it an owned descriptor only once.
     let socket = unsafe { OwnedFd::from_raw_fd(FIRST) };
     fcntl_setfd(&socket, FdFlags::CLOEXEC)?;
     let tcp = std::net::TcpListener::from(socket);
     tcp.set_nonblocking(true)?;
-    // Only one of an internet address has one that this can tell.
+    // Only an internet socket has an address of this type.
     if tcp.local_addr().is_ok() {
         return Ok(Some(Listener::Tcp(TcpListener::from_std(tcp)?)));
     }

@@ -1,13 +1,14 @@
-//! Says to the service manager how the server is (`sd_notify`), if one wants to hear it.
+//! Status notifications to the service manager (`sd_notify`).
 
 use std::io;
 use std::os::unix::net::{SocketAddr, UnixDatagram};
 
-/// A line to the service manager, opened at the start: a process that is locked down opens no sockets.
+/// The connection to the service manager, opened at startup because a locked-down process cannot
+/// open sockets.
 pub(super) struct ServiceManager(Option<UnixDatagram>);
 
 impl ServiceManager {
-    /// Connects to the socket in `NOTIFY_SOCKET`. If nothing listens there, the server goes on.
+    /// Connects to the socket in `NOTIFY_SOCKET`. Failures are logged only.
     pub(super) fn of_process() -> Self {
         let Some(name) = std::env::var_os("NOTIFY_SOCKET") else {
             return Self(None);
@@ -30,18 +31,18 @@ impl ServiceManager {
         match address.and_then(open) {
             Ok(socket) => Self(Some(socket)),
             Err(error) => {
-                tracing::warn!(%error, "the service manager cannot be reached");
+                tracing::warn!(%error, "cannot connect to the service manager");
                 Self(None)
             }
         }
     }
 
-    /// Says it.
+    /// Sends a notification.
     pub(super) fn say(&self, what: &str) {
         if let Some(socket) = &self.0
             && let Err(error) = socket.send(what.as_bytes())
         {
-            tracing::warn!(%error, "the service manager was not told {what}");
+            tracing::warn!(%error, "cannot notify the service manager: {what}");
         }
     }
 }

@@ -1,10 +1,10 @@
-//! Work that goes on when nobody waits for it any more.
+//! Work that continues if its caller is dropped.
 
 use tracing::Instrument;
 
 use super::error::ServiceError;
 
-/// Does work on a task: dropped half way with its request, it would leave something that nobody finds.
+/// Runs work on a task. Dropped half way with its request, it would leak objects.
 pub(crate) async fn alone<T, E>(
     work: impl Future<Output = Result<T, E>> + Send + 'static,
 ) -> Result<T, E>

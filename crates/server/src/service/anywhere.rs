@@ -1,7 +1,7 @@
-//! Sessions that live in a store, so that every server that has it finds them: by owner, as the others.
+//! Sessions in a store, available to all its servers.
 //!
-//! The record of a session says whose it is. Two folders beside the sessions find it from there: `owners`
-//! has what is whose, and `names` what is called how.
+//! A session's record contains its owner. Two indexes beside the sessions find records: `owners` by
+//! owner, and `names` by name.
 
 mod about;
 mod at_hand;
@@ -32,12 +32,12 @@ use super::held::Held;
 use super::owner::{Owner, limit};
 use super::place::Place;
 
-/// The store's side of a service.
+/// The sessions of a store.
 pub(crate) struct Anywhere {
     pub(super) sessions: StoredSessions,
-    /// Whose a session is, which never changes.
+    /// Owners of sessions, which never change, as a cache.
     owners: Mutex<HashMap<String, String>>,
-    /// Bytes of the files in the sessions of those whose are limited.
+    /// Sizes of sessions' files, for owners with a limit.
     bytes: Mutex<HashMap<String, Counted>>,
 }
 
@@ -46,13 +46,14 @@ impl Service {
         self.shared.anywhere.as_ref()
     }
 
-    /// What this server has done as one of several.
+    /// The store's sessions and their counters.
     #[must_use]
     pub fn stored_sessions(&self) -> Option<&StoredSessions> {
         self.anywhere().map(|anywhere| &anywhere.sessions)
     }
 
-    /// Interrupts what runs in somebody's session, wherever that is; whether something did.
+    /// Interrupts the run in an owner's session, on any server. Returns whether a run was in
+    /// progress.
     ///
     /// # Errors
     ///
@@ -67,7 +68,7 @@ impl Service {
         }
     }
 
-    /// Removes somebody's session, wherever it is.
+    /// Removes an owner's session, on any server.
     ///
     /// # Errors
     ///
@@ -84,7 +85,7 @@ impl Service {
         }
     }
 
-    /// Waits until everything is in the store that was run here.
+    /// Waits until all finished runs are written to the store.
     pub async fn settled(&self) {
         if let Some(anywhere) = self.anywhere() {
             anywhere.sessions.settled().await;
@@ -101,7 +102,7 @@ impl Anywhere {
         }
     }
 
-    /// Enters a session that was made.
+    /// Adds a new session to the store.
     pub(super) async fn add(
         &self,
         owner: &Owner,
@@ -142,20 +143,21 @@ impl Anywhere {
             }
             Err(error @ ServiceError::NameTaken { .. }) => Err(error),
             Err(error) => {
-                // What leads to no session leads nowhere; it is tidied up if the store can be reached.
+                // Stale index entries are harmless; remove them if the store is available.
                 let _ = self.leave(owner.name(), &id, name.as_deref()).await;
                 Err(error)
             }
         }
     }
 
-    /// How many sessions of somebody are entered.
+    /// Number of an owner's sessions in the store.
     pub(super) async fn count(&self, owner: &Owner) -> Result<usize, ServiceError> {
         let theirs = self.sessions.store().list(&owner_folder(owner.name())).await;
         Ok(theirs.map_err(belljar::Error::from)?.len())
     }
 
-    /// Looks again once another is entered: other servers do not know of those that are being made here.
+    /// Checks the limit again after adding a session, because other servers do not see sessions
+    /// being created here.
     async fn check_count(&self, owner: &Owner) -> Result<(), ServiceError> {
         match owner.limits().sessions {
             Some(max) if self.count(owner).await? > max as usize => {

@@ -1,4 +1,4 @@
-//! What programs find in a sandbox: the version of Python, and the packages.
+//! The environment of programs: Python's version and the installed packages.
 
 use std::sync::Arc;
 
@@ -10,7 +10,7 @@ use tokio::sync::OnceCell;
 use crate::service::Service;
 use crate::service::error::ServiceError;
 
-/// The interpreter's version and packages, asked of it once. Cheap to clone; clones are the same.
+/// The environment, queried once. Clones share the result.
 #[derive(Clone, Default)]
 pub(crate) struct Environment(Arc<OnceCell<Contents>>);
 
@@ -31,11 +31,11 @@ result = {"version": platform.python_version(), "packages": sorted(found.items()
 "#;
 
 impl Environment {
-    /// What there is. The question is no run of anybody's.
+    /// Returns the environment. The query is not counted as a run.
     ///
     /// # Errors
     ///
-    /// When the engine cannot run it.
+    /// Fails if the engine cannot run the query.
     pub(crate) async fn contents(&self, service: &Service) -> Result<&Contents, ServiceError> {
         let asked = async || {
             let request = Request::new(QUESTION)
@@ -43,7 +43,7 @@ impl Environment {
                 .capture(Capture::default().figures(false).dataframes(false));
             let outcome = service.runtime().run(request).await?.outcome;
             let contents = serde_json::from_value(outcome.result).unwrap_or_else(|error| {
-                tracing::warn!(%error, outcome.error, "the interpreter does not say what it has");
+                tracing::warn!(%error, outcome.error, "the interpreter returned no description of its environment");
                 Contents {
                     version: "3".into(),
                     packages: Vec::new(),

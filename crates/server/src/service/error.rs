@@ -1,4 +1,4 @@
-//! What the service could not do.
+//! Errors of the service.
 
 use std::time::Duration;
 
@@ -6,11 +6,11 @@ use belljar::Error;
 use belljar::error::{Blame, PathProblem, SessionError};
 use belljar::request::Refusal;
 
-/// What kind of failure an error is. Each interface has one status for each kind.
+/// The class of an error, which determines its HTTP status in each interface.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum Class {
-    /// Too much is under way, or the session is in use on another server: it passes by itself.
+    /// The server is overloaded, or another server uses the session. Temporary.
     Busy,
     /// The server is shutting down.
     Stopping,
@@ -18,45 +18,45 @@ pub enum Class {
     Limit,
     /// The request can never succeed as it is.
     Invalid,
-    /// What the request names does not exist, or belongs to somebody else.
+    /// The object does not exist, or belongs to another owner.
     NotFound,
-    /// The state of what the request names does not allow it.
+    /// The operation is not possible in the object's current state.
     Conflict,
-    /// No room for more files.
+    /// No space for more files.
     Full,
-    /// The machine or the store fails.
+    /// The machine or the store failed.
     Unavailable,
-    /// The engine fails.
+    /// The engine failed.
     Failed,
 }
 
-/// The service could not do what was asked.
+/// An error of the service.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum ServiceError {
-    /// The engine refused or failed.
+    /// The engine rejected the request or failed.
     #[error(transparent)]
     Engine(#[from] Error),
-    /// There is no such session, or it is somebody else's.
+    /// The session does not exist, or belongs to another owner.
     #[error("there is no session {id}")]
     NoSession {
-        /// The id or name that was asked for.
+        /// The requested id or name.
         id: String,
     },
-    /// There is no such run, it is somebody else's, or its files are not kept any more.
-    #[error("there is no run {id}, or its files are not kept any more")]
+    /// The run does not exist, belongs to another owner, or its files have expired.
+    #[error("there is no run {id}, or its files have expired")]
     NoRun {
-        /// The id that was asked for.
+        /// The requested id.
         id: String,
     },
     /// Another session of the owner has that name.
-    #[error("a session is named {name:?} already")]
+    #[error("a session named {name:?} exists already")]
     NameTaken {
         /// The name.
         name: String,
     },
-    /// A name that a session cannot have.
-    #[error("{name:?} is not a name: it has to be 1 to 64 letters, digits, - and _")]
+    /// An invalid session name.
+    #[error("{name:?} is not a valid name: use 1 to 64 letters, digits, - and _")]
     Name {
         /// The name.
         name: String,
@@ -64,17 +64,17 @@ pub enum ServiceError {
     /// A limit of the owner's key is reached.
     #[error("this key's limit is reached: {max} {what}")]
     Limit {
-        /// What is limited.
+        /// The limited resource.
         what: &'static str,
-        /// How much of it there may be.
+        /// The limit.
         max: u64,
-        /// When it is worth trying again.
+        /// When to retry.
         retry_after: Option<Duration>,
     },
-    /// The process holds as much memory as it may.
-    #[error("the server has no memory for anything new now")]
+    /// The process has reached its memory budget.
+    #[error("the server has reached its memory budget")]
     Memory,
-    /// The server is going away.
+    /// The server is shutting down.
     #[error("the server is shutting down")]
     Stopping,
 }
@@ -86,7 +86,7 @@ impl From<Refusal> for ServiceError {
 }
 
 impl ServiceError {
-    /// What went wrong, for programs: stable, and one of the engine's codes where it is the engine's error.
+    /// A stable code for programs. Engine errors keep their own codes.
     #[must_use]
     pub fn code(&self) -> &'static str {
         match self {
@@ -101,7 +101,7 @@ impl ServiceError {
         }
     }
 
-    /// What kind of failure it is.
+    /// The error's class.
     #[must_use]
     pub fn class(&self) -> Class {
         match self {
@@ -115,7 +115,7 @@ impl ServiceError {
         }
     }
 
-    /// When it is worth trying again.
+    /// When to retry.
     #[must_use]
     pub fn retry_after(&self) -> Option<Duration> {
         match (self.class(), self) {
@@ -126,8 +126,8 @@ impl ServiceError {
         }
     }
 
-    /// What clients are told. Failures of the engine and the machine name paths of the host, which are in
-    /// the log alone.
+    /// The message for clients. Failures of the engine and the machine may name host paths, so
+    /// their details are only in the log.
     #[must_use]
     pub fn told(&self) -> String {
         match self {
@@ -136,13 +136,13 @@ impl ServiceError {
                     && self.class() != Class::Busy
                     && error.code() != "session.taken" =>
             {
-                format!("the server could not do it: {}", error.code())
+                format!("internal error: {}", error.code())
             }
             other => other.to_string(),
         }
     }
 
-    /// Whose fault it is.
+    /// Who is responsible.
     #[must_use]
     pub fn blame(&self) -> Blame {
         match self {
@@ -152,13 +152,12 @@ impl ServiceError {
         }
     }
 
-    /// What to do about it, where something can be done. What only the host of an engine could do is not
-    /// said to its clients.
+    /// A hint for the client, if there is one. Hints for the host are omitted.
     #[must_use]
     pub fn hint(&self) -> Option<String> {
         match self {
-            Self::NoSession { .. } => Some("list the sessions there are".into()),
-            Self::NameTaken { .. } => Some("take that session, or another name".into()),
+            Self::NoSession { .. } => Some("list the existing sessions".into()),
+            Self::NameTaken { .. } => Some("use that session, or choose another name".into()),
             Self::NoRun { .. } => Some("files of a run are kept for 10 minutes".into()),
             Self::Engine(_)
             | Self::Name { .. }

@@ -1,4 +1,4 @@
-//! Figures of what was run, in the form that Prometheus reads.
+//! Metrics in Prometheus format.
 
 use std::fmt::Write;
 use std::sync::{Mutex, PoisonError};
@@ -37,7 +37,7 @@ struct What {
     what: &'static str,
 }
 
-/// Counts of one service.
+/// Metrics of a service.
 pub(crate) struct Figures {
     registry: Mutex<Registry>,
     runs: Family<Kind, Counter>,
@@ -55,7 +55,7 @@ pub(crate) struct Figures {
     kept: Gauge,
 }
 
-/// Seconds of a run, between which they are told apart.
+/// Upper bounds of the histogram of run times, in seconds.
 const SECONDS: [f64; 13] =
     [0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1.0, 2.5, 10.0, 60.0];
 
@@ -78,49 +78,57 @@ impl Figures {
             kept: Gauge::default(),
         };
         let mut registry = figures.registry.lock().unwrap_or_else(PoisonError::into_inner);
-        registry.register("runs", "Runs that ended, by how", figures.runs.clone());
+        registry.register("runs", "Finished runs by outcome", figures.runs.clone());
         registry.register(
             "other_work",
-            "Code that ran in sessions outside of runs, by what it was for",
+            "Guest code executed in sessions outside runs, by purpose",
             figures.work.clone(),
         );
         registry.register(
             "refusals",
-            "Runs and other work that did not begin, or that the engine failed",
+            "Runs and other guest work that were refused or failed in the engine",
             figures.refusals.clone(),
         );
         registry.register("run_seconds", "Wall clock time of runs", figures.seconds.clone());
-        registry.register("fuel", "Fuel of all runs and other work", figures.fuel.clone());
+        registry.register(
+            "fuel",
+            "Fuel used by all runs and other guest work",
+            figures.fuel.clone(),
+        );
         registry.register(
             "runs_under_way",
-            "Runs and other work under way or waiting",
+            "Runs and other guest work in progress or queued",
             figures.under_way.clone(),
         );
-        registry.register("sessions", "Sessions, by what they do", figures.sessions.clone());
-        registry.register("resident_bytes", "Memory of this process", figures.memory.clone());
+        registry.register("sessions", "Sessions by status", figures.sessions.clone());
+        registry.register(
+            "resident_bytes",
+            "Resident memory of this process",
+            figures.memory.clone(),
+        );
         registry.register(
             "held_bytes",
-            "Memory of this process with states of sessions and without pages of files",
+            "Memory of this process including session states and excluding file pages",
             figures.held.clone(),
         );
         registry.register(
             "memory_budget_bytes",
-            "Memory that this process may hold before it refuses anything new, or 0 for no bound",
+            "Memory budget of this process, or 0 without a budget",
             figures.budget.clone(),
         );
         registry.register(
             "open_descriptors",
-            "Descriptors of this process",
+            "Open file descriptors of this process",
             figures.descriptors.clone(),
         );
         registry.register(
             "stored_sessions",
-            "What this server did with sessions of the store since it started",
+            "Operations of this server on sessions in the store since its start",
             figures.stored.clone(),
         );
         registry.register(
             "kept_bytes",
-            "Files of runs, results and answers that are kept for a while",
+            "Stored files of runs, results and responses",
             figures.kept.clone(),
         );
         drop(registry);
@@ -150,7 +158,7 @@ impl Figures {
 }
 
 impl Service {
-    /// All figures as text that Prometheus reads.
+    /// All metrics as Prometheus text.
     #[must_use]
     pub fn figures(&self) -> String {
         let figures = &self.shared.figures;

@@ -1,4 +1,4 @@
-//! A session that is held for somebody, and how one is asked for.
+//! A session with its owner, and the options for creating sessions.
 
 use std::sync::Arc;
 use std::sync::atomic::AtomicU64;
@@ -10,7 +10,7 @@ use belljar::{Session, SessionOptions};
 use super::error::ServiceError;
 use super::view::View;
 
-/// A session of somebody. Cheap to clone.
+/// A session of an owner. Clones share the same session.
 #[derive(Clone)]
 pub struct Held(Arc<Record>);
 
@@ -19,29 +19,29 @@ struct Record {
     owner: String,
     name: Option<String>,
     origin: Origin,
-    /// Bytes of its files, as they were last seen.
+    /// Size of its files in bytes when last measured.
     stored: AtomicU64,
 }
 
-/// What is known of a session's beginning that the engine does not tell.
+/// Properties of a session that the engine does not record.
 #[derive(Clone, Copy)]
 pub(super) struct Origin {
     pub created: SystemTime,
-    /// What becomes of it when its lease is over.
+    /// Action when the lease expires.
     pub lease_end: Option<LeaseEnd>,
 }
 
-/// How a session starts.
+/// Options for creating a session.
 #[derive(Debug, Default)]
 #[non_exhaustive]
 pub struct NewSession {
-    /// What it is like.
+    /// Options of the engine.
     pub options: SessionOptions,
-    /// A name by which its owner finds it as well as by its id.
+    /// A name that works in place of the id.
     pub name: Option<String>,
-    /// Whether its initial code is the server's, and no run of the owner's.
+    /// Whether its initial code belongs to the server and is not counted as the owner's run.
     pub(crate) is_servers: bool,
-    /// Whether it is for this process alone, also where there is a store.
+    /// Whether it exists only in this process even if there is a store.
     pub(crate) is_here: bool,
 }
 
@@ -57,21 +57,21 @@ impl From<SessionOptions> for NewSession {
 }
 
 impl NewSession {
-    /// Gives it a name.
+    /// Sets the name.
     #[must_use]
     pub fn named(mut self, name: Option<String>) -> Self {
         self.name = name;
         self
     }
 
-    /// Has it for this process alone, also where there is a store.
+    /// Keeps the session in this process even if there is a store.
     #[must_use]
     pub(crate) fn here(mut self) -> Self {
         self.is_here = true;
         self
     }
 
-    /// Says that its initial code is the server's: it is no run of the owner's.
+    /// Marks its initial code as the server's, which is not counted as the owner's run.
     #[must_use]
     pub(crate) fn of_server(mut self) -> Self {
         self.is_servers = true;
@@ -103,43 +103,44 @@ impl Held {
         self.0.origin.lease_end
     }
 
-    /// Its id, which nobody can guess.
+    /// Its id, which cannot be guessed.
     #[must_use]
     pub fn id(&self) -> &str {
         self.0.session.id()
     }
 
-    /// Its name, if it was given one.
+    /// Its name, if set.
     #[must_use]
     pub fn name(&self) -> Option<&str> {
         self.0.name.as_deref()
     }
 
-    /// The name of the account that it belongs to.
+    /// The name of its owner's account.
     #[must_use]
     pub fn owner(&self) -> &str {
         &self.0.owner
     }
 
-    /// When it was made, forked or first restored.
+    /// Time at which it was created, forked or first restored.
     #[must_use]
     pub fn created(&self) -> SystemTime {
         self.0.origin.created
     }
 
-    /// The session, for everything but guest work: that goes through [`Service`](super::Service), which counts it.
+    /// The session, except for operations that run guest code: those go through
+    /// [`Service`](super::Service), which accounts for them.
     #[must_use]
     pub fn session(&self) -> View<'_> {
         View(&self.0.session)
     }
 
-    /// The session itself. What enters its guest is to be awaited in a turn.
+    /// The session itself. Operations that enter the guest must run inside admitted work.
     pub(super) fn guest(&self) -> &Session {
         &self.0.session
     }
 }
 
-/// What a session may be called, as a regular expression.
+/// Regular expression of valid session names.
 pub(crate) const NAME_PATTERN: &str = "^[A-Za-z0-9_-]{1,64}$";
 
 pub(super) fn check_name(name: &str) -> Result<(), ServiceError> {

@@ -1,4 +1,4 @@
-//! Files of runs that are over, kept for a while.
+//! Files of finished runs, stored for a limited time.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -11,12 +11,12 @@ use super::error::ServiceError;
 use super::owner::Owner;
 use super::shelf::{Kept, new_id};
 
-/// How long the files of a run are kept.
+/// How long the files of a run are stored.
 pub(crate) const KEPT_TIME: Duration = Duration::from_mins(10);
-/// The most runs of one owner whose files are kept.
+/// Maximum number of runs of one owner with stored files.
 pub(crate) const MAX_KEPT: usize = 1_000;
 
-/// What is kept of a run: its files, and nothing of what it wrote to its streams.
+/// The files of a finished run, without its output streams.
 pub(crate) struct KeptRun {
     pub files: Vec<FileEntry>,
     left: RunFiles,
@@ -31,12 +31,12 @@ impl KeptRun {
         self.files.iter().map(texts).sum::<usize>() as u64
     }
 
-    /// One of its regular files.
+    /// A regular file.
     pub(crate) fn entry(&self, path: &str) -> Option<&FileEntry> {
         self.files.iter().find(|file| file.path == path && file.symlink.is_none())
     }
 
-    /// Opens one of its files. It blocks.
+    /// Opens a file. Blocks.
     pub(crate) fn open(&self, path: &str) -> Result<RunFile, belljar::Error> {
         self.left.open(path)
     }
@@ -56,8 +56,8 @@ impl Kept for KeptRun {
 }
 
 impl Service {
-    /// Keeps the files of a run for a while, under an id that nobody can guess: `None` when it has none, or
-    /// more than may be kept.
+    /// Stores the files of a run and returns their id, which cannot be guessed. Returns `None` if
+    /// there are no files, or they exceed the limit.
     pub fn keep(&self, owner: &Owner, run: Run) -> (Outcome, Option<String>) {
         let (outcome, left) = run.into_parts();
         if outcome.files.is_empty() {
@@ -71,16 +71,16 @@ impl Service {
         (outcome, id)
     }
 
-    /// An owner's run whose files are kept.
+    /// The stored files of an owner's run.
     pub(crate) fn kept(&self, owner: &Owner, id: &str) -> Result<Arc<KeptRun>, ServiceError> {
         self.shelved(owner, id).ok_or_else(|| ServiceError::NoRun { id: id.into() })
     }
 
-    /// Forgets the files of an owner's run.
+    /// Deletes the files of an owner's run.
     ///
     /// # Errors
     ///
-    /// [`ServiceError::NoRun`] when there is none, or it is somebody else's.
+    /// Returns [`ServiceError::NoRun`] if the run does not exist or belongs to another owner.
     pub fn forget(&self, owner: &Owner, id: &str) -> Result<(), ServiceError> {
         match self.unshelve::<KeptRun>(owner, id) {
             Some(_) => Ok(()),

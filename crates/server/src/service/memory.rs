@@ -1,5 +1,5 @@
-//! A budget of memory for the whole process. While the process holds more, nothing new begins, and sessions
-//! that do nothing are suspended.
+//! The memory budget of the process. Over budget, nothing new starts, and idle sessions are
+//! suspended.
 
 use std::collections::HashMap;
 use std::sync::{Mutex, PoisonError};
@@ -11,46 +11,46 @@ use belljar::session::SessionStatus;
 use super::Service;
 use super::error::ServiceError;
 
-/// How long a measurement stands, so that asking costs nothing.
+/// How long a measurement is reused.
 const STANDS: Duration = Duration::from_millis(100);
-/// How long suspending rests after it has tried all sessions: those that run may be done then.
+/// Pause after trying to suspend all sessions. Running sessions may be idle after it.
 const REST: Duration = Duration::from_secs(1);
 
-/// The budget, and what was last measured.
+/// The budget and the latest measurement.
 pub(crate) struct Budget {
     bytes: u64,
     measured: Mutex<Option<(Instant, u64)>>,
 }
 
-/// A budget that cannot be kept.
+/// A budget that cannot be enforced.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
 pub enum BudgetError {
-    /// The system does not say how much memory a process holds.
-    #[error("this system does not say how much memory the server holds")]
+    /// The system does not report the process's memory.
+    #[error("this system does not report the memory of the server")]
     Unknown,
-    /// The server would never run anything.
-    #[error("the server holds {} MiB itself, and its budget is {} MiB", .held >> 20, .budget >> 20)]
+    /// The budget is below the server's own memory.
+    #[error("the server itself uses {} MiB, and its budget is {} MiB", .held >> 20, .budget >> 20)]
     TooSmall {
-        /// Bytes that the process holds before it has done anything.
+        /// Memory of the process before its first run, in bytes.
         held: u64,
-        /// Bytes that it was to hold at most.
+        /// The requested budget, in bytes.
         budget: u64,
     },
 }
 
 impl Service {
-    /// Whether there is memory for anything new.
+    /// Checks the budget.
     ///
     /// # Errors
     ///
-    /// [`ServiceError::Memory`] when there is not.
+    /// Returns [`ServiceError::Memory`] if the process is over budget.
     pub(crate) fn has_memory(&self) -> Result<(), ServiceError> {
         self.shared.has_memory()
     }
 
-    /// Gives back what is free whenever the process holds too much memory, and suspends sessions that do
-    /// nothing. It never ends; without a budget it does nothing.
+    /// While the process is over budget, returns free memory to the system and suspends idle
+    /// sessions. Never ends. Does nothing without a budget.
     pub(crate) async fn relieve(&self) {
         let Some(budget) = &self.shared.budget else {
             return std::future::pending().await;
@@ -58,7 +58,7 @@ impl Service {
         loop {
             tokio::time::sleep(STANDS).await;
             if budget.is_over(&self.shared.runtime) {
-                // What requests took that are over is free, and still counts as the process's.
+                // Memory freed by finished requests may still count as the process's.
                 let _ = tokio::task::spawn_blocking(belljar::setup::trim_memory).await;
                 self.suspend_idle(budget).await;
                 if budget.is_over(&self.shared.runtime) {
@@ -89,20 +89,20 @@ impl Service {
                 suspended += usize::from(session.suspend().await);
             }
         }
-        tracing::info!(suspended, "the server holds too much memory");
+        tracing::info!(suspended, "the server exceeds its memory budget");
     }
 }
 
-/// A session that does nothing.
+/// An idle session.
 struct Idle {
     id: String,
-    /// Whose it is. Of one that is in a store, the store knows it.
+    /// Its owner; `None` for sessions in a store.
     owner: Option<String>,
     seconds: f64,
 }
 
-/// Which sessions are suspended first: of those who have most in memory that used longest ago, so that
-/// who has few keeps them.
+/// The order in which sessions are suspended: the least recently used sessions of the owners with
+/// the most sessions first, so that owners with few sessions keep them.
 fn in_turn(mut idle: Vec<Idle>) -> Vec<String> {
     idle.sort_by(|one, other| one.seconds.total_cmp(&other.seconds));
     let mut counts: HashMap<Option<String>, usize> = HashMap::new();
@@ -126,7 +126,7 @@ impl super::Shared {
         }
     }
 
-    /// Bytes of memory that the process holds, where the system tells, and those that it may.
+    /// Memory of the process, if known, and its budget, in bytes.
     pub(super) fn memory(&self) -> (Option<u64>, Option<u64>) {
         (held(&self.runtime), self.budget.as_ref().map(|budget| budget.bytes))
     }
@@ -147,7 +147,7 @@ impl Budget {
         })
     }
 
-    /// Whether the process held too much a moment ago.
+    /// Whether the process was over budget at the latest measurement.
     fn is_over(&self, runtime: &Runtime) -> bool {
         let measured = *self.measured.lock().unwrap_or_else(PoisonError::into_inner);
         match measured {
@@ -156,9 +156,9 @@ impl Budget {
         }
     }
 
-    /// Whether it does now.
+    /// Measures whether the process is over budget.
     fn measures_over(&self, runtime: &Runtime) -> bool {
-        // That it was told when the server started, and is not any more, is no reason to refuse everything.
+        // If the system stops reporting memory after the start, do not refuse everything.
         let held = held(runtime).unwrap_or_default();
         let mut measured = self.measured.lock().unwrap_or_else(PoisonError::into_inner);
         *measured = Some((Instant::now(), held));
@@ -166,16 +166,16 @@ impl Budget {
     }
 }
 
-/// Bytes of memory that this process holds, where the system tells: what is resident without pages of files,
-/// and the states of sessions.
+/// Memory of this process if known, in bytes: resident memory without file pages, plus session
+/// states.
 fn held(runtime: &Runtime) -> Option<u64> {
     let status = std::fs::read_to_string("/proc/self/status").ok()?;
-    // Some kernels do not tell them apart.
+    // Some kernels do not report anonymous memory separately.
     let own = field(&status, "RssAnon:").or_else(|| field(&status, "VmRSS:"))?;
     Some(own.saturating_add(runtime.sessions().memory()))
 }
 
-/// Bytes of memory that are resident, where the system tells.
+/// Resident memory in bytes, if known.
 pub(super) fn resident() -> Option<u64> {
     field(&std::fs::read_to_string("/proc/self/status").ok()?, "VmRSS:")
 }

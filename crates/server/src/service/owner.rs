@@ -1,4 +1,4 @@
-//! Who asks, and how much they may.
+//! Owners: accounts with limits and usage.
 
 use std::num::NonZero;
 use std::sync::atomic::{AtomicUsize, Ordering};
@@ -14,47 +14,47 @@ use serde::{Deserialize, Serialize};
 
 use super::error::ServiceError;
 
-/// Who asks: the holder of a key, or without authentication whoever reaches the server. Cheap to clone;
-/// clones are the same account.
+/// An account: the holder of a key, or any client if no key is required. Clones share the same
+/// account.
 #[derive(Clone)]
 pub struct Owner(Arc<Account>);
 
 struct Account {
     name: String,
     limits: RwLock<Settled>,
-    /// What the engine knows it as.
+    /// The engine's id of the account.
     tenant: Tenant,
     running: AtomicUsize,
-    /// Sessions that are being made.
+    /// Number of sessions being created.
     making: AtomicUsize,
-    /// Held while it is counted how many sessions there are.
+    /// Locked while sessions are counted.
     counting: tokio::sync::Mutex<()>,
     today: Mutex<Day>,
 }
 
-/// Limits, and what counts runs against them.
+/// Limits and the rate limiter derived from them.
 struct Settled {
     limits: KeyLimits,
     rate: Option<RunRate>,
 }
 
-/// Lets in so many runs a minute.
+/// Limits the runs per minute.
 struct RunRate {
     limiter: RateLimiter<NotKeyed, InMemoryState, DefaultClock, StateInformationMiddleware>,
-    /// How many runs there were room for, and when.
+    /// Time and remaining runs at the latest check.
     seen: Mutex<(Instant, u32)>,
 }
 
-/// A limit, and what is left of it.
+/// A limit and its remaining quota.
 pub(crate) struct Quota {
     pub name: &'static str,
     pub max: u64,
-    /// What is counted, where it is not requests.
+    /// The counted unit, if it is not requests.
     pub unit: Option<&'static str>,
-    /// The time for which it is.
+    /// The period of the limit.
     pub window: Option<Duration>,
     pub left: u64,
-    /// When nothing of it will be used any more, unless more is.
+    /// Time until the quota is fully available again, without further use.
     pub full_in: Option<Duration>,
 }
 
@@ -62,46 +62,46 @@ pub(crate) struct Quota {
 #[derive(Clone, Copy, Default)]
 struct Day {
     number: u64,
-    /// Fuel that was used on all days before.
+    /// Fuel used on all previous days.
     before: u64,
 }
 
-/// What guest work counts as.
+/// How guest work is accounted.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Work {
-    /// Code of the client, on which a run a minute and a place among those at once are spent.
+    /// A client's code. Counts against runs per minute and concurrency.
     Run,
-    /// A question while code is typed, which takes a place but is no run.
+    /// A query such as completion. Counts against concurrency only.
     Question,
-    /// What the server itself has a guest do, for which only fuel is counted.
+    /// The server's own code. Only its fuel is counted.
     Setup,
 }
 
-/// How much the holder of a key may; what is not set is not limited, but by the server as a whole.
+/// Limits of a key. Missing limits are unlimited, except for the server's own limits.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 #[non_exhaustive]
 pub struct KeyLimits {
-    /// Runs a minute: runs, initial code of sessions, expressions and variables.
+    /// Runs per minute: runs, initial code of sessions, expressions and variables.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub runs_per_minute: Option<NonZero<u32>>,
-    /// Runs and questions at once, those that wait included.
+    /// Concurrent runs and queries, including queued ones.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub concurrent_runs: Option<u32>,
     /// Sessions.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub sessions: Option<u32>,
-    /// Fuel of all guest work of one day, in UTC.
+    /// Fuel of all guest work per day, in UTC.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub fuel_per_day: Option<u64>,
-    /// Bytes of files: of runs that are kept, of which the oldest go for others, and in sessions, after which
-    /// nothing more runs in a session or makes one.
+    /// Bytes of files: stored files of runs, of which the oldest are removed first, and files in
+    /// sessions, which prevent new runs and sessions when they reach the limit.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub stored_bytes: Option<u64>,
 }
 
 impl Owner {
-    /// An account of that name, which has used nothing yet.
+    /// Creates an account without usage.
     #[must_use]
     pub fn new(name: impl Into<String>, limits: KeyLimits) -> Self {
         Self(Arc::new(Account {
@@ -115,27 +115,27 @@ impl Owner {
         }))
     }
 
-    /// As the engine knows it.
+    /// The engine's id of the account.
     pub(super) fn tenant(&self) -> &Tenant {
         &self.0.tenant
     }
 
-    /// Sessions that are being made.
+    /// Number of sessions being created.
     pub(super) fn making(&self) -> &AtomicUsize {
         &self.0.making
     }
 
-    /// Keeps others from counting the account's sessions meanwhile.
+    /// Locks the counting of the account's sessions.
     pub(super) async fn alone(&self) -> tokio::sync::MutexGuard<'_, ()> {
         self.0.counting.lock().await
     }
 
-    /// Sets whether it is the only account, so that nothing has to be kept free for others.
+    /// Sets whether it is the only account, so that no capacity is reserved for others.
     pub(crate) fn set_alone(&self, is_alone: bool) {
         self.0.tenant.set_alone(is_alone);
     }
 
-    /// The one who asks where nobody has to say who they are.
+    /// The account of all clients if no key is required.
     #[must_use]
     pub fn local() -> Self {
         let owner = Self::new("local", KeyLimits::default());
@@ -143,19 +143,19 @@ impl Owner {
         owner
     }
 
-    /// Their name, by which what is theirs is known.
+    /// The account's name, which identifies its objects.
     #[must_use]
     pub fn name(&self) -> &str {
         &self.0.name
     }
 
-    /// How much they may.
+    /// Its limits.
     #[must_use]
     pub fn limits(&self) -> KeyLimits {
         self.0.limits.read().unwrap_or_else(PoisonError::into_inner).limits.clone()
     }
 
-    /// Replaces their limits. What they have used stays used, unless it is what changes.
+    /// Replaces its limits. Usage is kept, except for a changed limit's.
     pub(crate) fn set_limits(&self, limits: KeyLimits) {
         let mut settled = self.0.limits.write().unwrap_or_else(PoisonError::into_inner);
         if settled.limits != limits {
@@ -165,14 +165,14 @@ impl Owner {
         self.fuel_today();
     }
 
-    /// Begins guest work, if it may begin. What is refused uses nothing up.
+    /// Starts guest work if the limits allow it. Refused work uses no quota.
     pub(super) fn begin(&self, work: Work) -> Result<(), ServiceError> {
         let fuel = self.fuel_today();
         let settled = self.0.limits.read().unwrap_or_else(PoisonError::into_inner);
         if let Some(max) = settled.limits.fuel_per_day
             && fuel >= max
         {
-            return Err(limit("fuel a day", max, Some(until_tomorrow())));
+            return Err(limit("units of fuel per day", max, Some(until_tomorrow())));
         }
         if work == Work::Setup {
             return Ok(());
@@ -182,26 +182,26 @@ impl Owner {
             && running >= max as usize
         {
             self.end(work);
-            return Err(limit("runs at once", max.into(), Some(Duration::from_secs(1))));
+            return Err(limit("concurrent runs", max.into(), Some(Duration::from_secs(1))));
         }
         if let (Work::Run, Some(rate), Some(max)) =
             (work, &settled.rate, settled.limits.runs_per_minute)
             && let Err(wait) = rate.check()
         {
             self.end(work);
-            return Err(limit("runs a minute", max.get().into(), Some(wait)));
+            return Err(limit("runs per minute", max.get().into(), Some(wait)));
         }
         Ok(())
     }
 
-    /// Ends work that was begun.
+    /// Ends guest work.
     pub(super) fn end(&self, work: Work) {
         if work != Work::Setup {
             self.0.running.fetch_sub(1, Ordering::AcqRel);
         }
     }
 
-    /// The limits on how much they run, and what is left of each.
+    /// The limits on runs, with the remaining quotas.
     pub(crate) fn quotas(&self) -> Vec<Quota> {
         let fuel = self.fuel_today();
         let settled = self.0.limits.read().unwrap_or_else(PoisonError::into_inner);
@@ -234,7 +234,7 @@ impl Owner {
         quotas
     }
 
-    /// Fuel used today. All that runs draws from what is left of the day.
+    /// Fuel used today. All runs share the remaining fuel of the day.
     fn fuel_today(&self) -> u64 {
         let max = self.limits().fuel_per_day;
         let tenant = &self.0.tenant;
@@ -267,7 +267,7 @@ impl RunRate {
         }
     }
 
-    /// Counts a run, or tells when there will be room for one.
+    /// Counts a run, or returns the time until the next run is allowed.
     fn check(&self) -> Result<(), Duration> {
         let mut seen = self.seen.lock().unwrap_or_else(PoisonError::into_inner);
         match self.limiter.check() {
@@ -282,7 +282,7 @@ impl RunRate {
         }
     }
 
-    /// What is left: what was when it was last looked, and what came back since.
+    /// The remaining quota: its last known value plus what was replenished since.
     fn quota(&self, max: NonZero<u32>) -> Quota {
         let (when, left) = *self.seen.lock().unwrap_or_else(PoisonError::into_inner);
         let each = MINUTE / max.get();
@@ -338,7 +338,7 @@ mod tests {
         assert!(matches!(
             owner.begin(Work::Run),
             Err(ServiceError::Limit {
-                what: "runs at once",
+                what: "concurrent runs",
                 ..
             })
         ));
@@ -381,7 +381,7 @@ mod tests {
         owner.begin(Work::Setup).unwrap();
         owner.end(Work::Setup);
         owner.end(Work::Run);
-        // A question is no run of the minute, and the refused ones were none either.
+        // A query does not use the quota of runs, and neither did refused runs.
         owner.begin(Work::Question).unwrap();
         owner.end(Work::Question);
         owner.begin(Work::Run).unwrap();
@@ -390,11 +390,11 @@ mod tests {
         assert!(matches!(
             refused,
             Err(ServiceError::Limit {
-                what: "runs a minute",
+                what: "runs per minute",
                 ..
             })
         ));
-        // And one that is refused for it has no place among those at once.
+        // A query that is refused does not count against concurrency.
         owner.begin(Work::Question).unwrap();
     }
 }

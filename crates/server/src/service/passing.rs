@@ -1,4 +1,4 @@
-//! Sessions for the time of one request.
+//! Sessions that live as long as a request.
 
 use belljar::{Outcome, Request};
 
@@ -8,7 +8,7 @@ use crate::service::error::ServiceError;
 use crate::service::held::{Held, NewSession};
 use crate::service::owner::Owner;
 
-/// A session that is closed when this is dropped: with the request, whatever becomes of it.
+/// A session that is closed on drop, with its request.
 pub(crate) struct Passing {
     service: Service,
     owner: Owner,
@@ -17,7 +17,7 @@ pub(crate) struct Passing {
 }
 
 impl Passing {
-    /// Starts one.
+    /// Starts a session.
     pub(crate) async fn begin(
         service: &Service,
         owner: &Owner,
@@ -27,7 +27,7 @@ impl Passing {
         Ok(Self::of(service, owner, held))
     }
 
-    /// Takes a session that is there already.
+    /// Takes over an existing session.
     pub(crate) fn of(service: &Service, owner: &Owner, held: Held) -> Self {
         Self {
             service: service.clone(),
@@ -48,7 +48,7 @@ impl Passing {
         self.service.run_at(&self.owner, at, request).await
     }
 
-    /// Has the session outlive the request.
+    /// Keeps the session after the request.
     pub(crate) fn keep(mut self) {
         self.is_kept = true;
     }
@@ -57,7 +57,7 @@ impl Passing {
 impl Drop for Passing {
     fn drop(&mut self) {
         if !self.is_kept {
-            // It may be gone already.
+            // It may already be gone.
             let _ = self.service.remove(&self.owner, self.held.id());
         }
     }

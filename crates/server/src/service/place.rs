@@ -1,10 +1,10 @@
-//! Places of sessions that are being made.
+//! Slots of sessions being created.
 
 use std::sync::atomic::Ordering;
 
 use super::owner::Owner;
 
-/// A session's place among its owner's, until it is entered.
+/// Counts a session being created against its owner's limit until the session is registered.
 pub(super) struct Place(Owner);
 
 impl Place {
@@ -13,7 +13,7 @@ impl Place {
         Self(owner.clone())
     }
 
-    /// Has the place become an entry. Sessions are counted with one of the two, never with both or neither.
+    /// Converts the slot to a registered session. The session is counted exactly once throughout.
     pub(super) async fn becomes<T>(self, entry: impl Future<Output = T>) -> T {
         let owner = self.0.clone();
         let _counting = match owner.limits().sessions {

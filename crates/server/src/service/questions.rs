@@ -1,5 +1,4 @@
-//! What somebody has a session's guest do outside of runs: expressions, variables, and questions
-//! while code is typed.
+//! Guest work in sessions outside runs: expressions, variables and queries such as completion.
 
 use std::collections::BTreeMap;
 
@@ -11,16 +10,16 @@ use super::error::ServiceError;
 use super::held::Held;
 use super::owner::{Owner, Work};
 
-/// Values of expressions, each under its name, or `Type: message` of what it raised.
+/// Values of expressions by name, or `Type: message` of their exceptions.
 pub(crate) type Evaluated = BTreeMap<String, Result<Value, String>>;
 
 impl Service {
-    /// The values of expressions, as a run of the owner's; not where `with_run` says that they belong to
-    /// one that was counted.
+    /// Evaluates expressions. Counts as a run of the owner unless `with_run` says that they belong
+    /// to a run already counted.
     ///
     /// # Errors
     ///
-    /// When the owner may not run anything now, or as for [`belljar::Session::evaluate`].
+    /// Fails if the owner has reached a limit, or as for [`belljar::Session::evaluate`].
     pub(crate) async fn evaluate(
         &self,
         owner: &Owner,
@@ -32,7 +31,7 @@ impl Service {
         self.work(owner, work, "evaluate", Box::pin(held.guest().evaluate(expressions))).await
     }
 
-    /// The value of a variable.
+    /// Returns the value of a variable.
     ///
     /// # Errors
     ///
@@ -61,11 +60,11 @@ impl Service {
         self.work(owner, Work::Run, "variable", Box::pin(held.guest().set(name, value))).await
     }
 
-    /// What the name at a cursor may become.
+    /// Completes the name at a cursor.
     ///
     /// # Errors
     ///
-    /// When the owner may do nothing more now, or as for [`belljar::Session::complete`].
+    /// Fails if the owner has reached a limit, or as for [`belljar::Session::complete`].
     pub(crate) async fn complete(
         &self,
         owner: &Owner,
@@ -77,7 +76,7 @@ impl Service {
             .await
     }
 
-    /// What is known of the name at a cursor.
+    /// Inspects the name at a cursor.
     ///
     /// # Errors
     ///
@@ -93,7 +92,7 @@ impl Service {
         self.work(owner, Work::Question, "question", asking).await
     }
 
-    /// Whether code is ready to be run.
+    /// Checks whether code is complete.
     ///
     /// # Errors
     ///

@@ -1,4 +1,5 @@
-//! Sessions over a restart: written to a directory at the end, and found there at the next start.
+//! Persistence of sessions across a restart: saved to a directory at shutdown, restored at the next
+//! start.
 
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
@@ -14,14 +15,14 @@ use super::error::ServiceError;
 use super::held::{Held, Origin};
 use super::owner::Owner;
 
-/// What the name of a record ends with.
+/// File name extension of a record.
 const RECORD: &str = "session";
-/// What the name of a state ends with.
+/// File name extension of a state.
 const STATE: &str = "belljar";
-/// The list in which earlier versions had all records.
+/// File in which earlier versions stored all records.
 const LIST: &str = "sessions.json";
 
-/// The record of one session: what its state does not say.
+/// The record of a session: everything that is not part of its state.
 #[derive(Clone, Serialize, Deserialize)]
 pub(super) struct Saved {
     id: String,
@@ -30,25 +31,25 @@ pub(super) struct Saved {
     /// Milliseconds since 1970.
     created: u64,
     labels: BTreeMap<String, String>,
-    /// Seconds that were left, and whether it is suspended then instead of closed.
+    /// Remaining seconds of its lease, and whether it is suspended then instead of closed.
     lease: Option<(f64, bool)>,
 }
 
-/// Sessions that are written at the same time.
+/// Number of sessions written at once.
 const AT_ONCE: usize = 4;
-/// The label by which a face marks sessions of its own.
+/// The label that identifies a face's sessions.
 const FACE: &str = "face";
-/// Faces that cannot find their sessions again after a start.
+/// Faces that cannot find their sessions after a restart.
 const FORGETFUL: [&str; 1] = ["e2b"];
 
 impl Service {
-    /// Writes all sessions to a directory, until `end` at the latest, and returns how many were written. Each has
-    /// its state there before its record, so that a record never names what is not there. Those that cannot be
-    /// written are left out, and the log says why. What an earlier start could not restore stays.
+    /// Saves all sessions to a directory until the deadline `end`, and returns how many were saved.
+    /// Each state is written before its record, so that a record always has a state. Failures are
+    /// logged. Sessions that an earlier start could not restore stay.
     ///
     /// # Errors
     ///
-    /// When the directory cannot be made.
+    /// Fails if the directory cannot be created.
     pub async fn save(&self, dir: &Path, end: Instant) -> std::io::Result<usize> {
         make(dir)?;
         let mut all = self.shared.all();
@@ -62,18 +63,18 @@ impl Service {
             let saved = match tokio::time::timeout_at(end.into(), written_to).await {
                 Ok(Ok(())) => Saved::of(&held).write(dir),
                 Ok(Err(error)) => {
-                    tracing::error!(session = held.id(), %error, "a session cannot be saved");
+                    tracing::error!(session = held.id(), %error, "cannot save a session");
                     return;
                 }
                 Err(_) => {
-                    tracing::error!(session = held.id(), "there was no time to save a session");
+                    tracing::error!(session = held.id(), "out of time to save a session");
                     return;
                 }
             };
             match saved {
                 Ok(()) => drop(written.fetch_add(1, Ordering::Relaxed)),
                 Err(error) => {
-                    tracing::error!(session = held.id(), %error, "a session cannot be saved");
+                    tracing::error!(session = held.id(), %error, "cannot save a session");
                 }
             }
         };
@@ -81,13 +82,13 @@ impl Service {
         Ok(written.into_inner())
     }
 
-    /// Restores the sessions that were written to a directory, under the ids that they had, and removes
-    /// them from there when all of them are restored: a server that ends before loses none. Those that cannot
-    /// be restored stay there, for another start, and the log says why.
+    /// Restores the saved sessions of a directory under their ids. They are removed from the
+    /// directory after all are restored, so that a crash loses none. Sessions that cannot be
+    /// restored stay for another start, and are logged.
     ///
     /// # Errors
     ///
-    /// When the directory cannot be read. A directory that is not there is no error.
+    /// Fails if the directory cannot be read. A missing directory is not an error.
     pub async fn load(&self, dir: &Path) -> std::io::Result<usize> {
         split_list(dir)?;
         let (mut restored, mut done) = (0, Vec::new());
@@ -96,8 +97,8 @@ impl Service {
                 Ok(saved) => saved,
                 Err(error) => {
                     let path = record.display();
-                    tracing::error!(%path, %error, "the record of a session cannot be read");
-                    // Nobody knows any more whose session it was. What another version wrote stays.
+                    tracing::error!(%path, %error, "cannot read the record of a session");
+                    // A truncated record has no owner. Other versions' records stay.
                     if error.kind() == std::io::ErrorKind::UnexpectedEof {
                         done.push((record.with_extension(STATE), record));
                     }
@@ -116,21 +117,21 @@ impl Service {
                     done.push((state, record));
                 }
                 Err(error) => {
-                    tracing::error!(session = saved.id, %error, "a session cannot be restored");
+                    tracing::error!(session = saved.id, %error, "cannot restore a session");
                 }
             }
         }
         for (state, record) in done {
-            // The record first: without it the state is no session.
+            // The record first: a state without a record is ignored.
             if let Err(error) = remove(&record).and_then(|()| remove(&state)) {
                 let path = record.display();
-                tracing::warn!(%path, %error, "the files of a session are left");
+                tracing::warn!(%path, %error, "cannot remove the files of a session");
             }
         }
         Ok(restored)
     }
 
-    /// The sessions of somebody that are in this process, such as those that were restored.
+    /// An owner's sessions in this process, including restored ones.
     pub(crate) fn here(&self, owner: &Owner) -> Vec<Held> {
         self.shared.of_owner(owner)
     }
@@ -150,7 +151,7 @@ impl Service {
         }
         let session = self.shared.runtime.restore(options).await?;
         if let Err(error) = session.set_labels(saved.labels.clone()) {
-            tracing::warn!(session = saved.id, %error, "a session's labels are lost");
+            tracing::warn!(session = saved.id, %error, "a session lost its labels");
         }
         let origin = Origin {
             created: UNIX_EPOCH + Duration::from_millis(saved.created),
@@ -175,7 +176,7 @@ impl Saved {
         }
     }
 
-    /// Writes it whole, or not at all.
+    /// Writes the record atomically.
     fn write(&self, dir: &Path) -> std::io::Result<()> {
         let mut record = tempfile::NamedTempFile::new_in(dir)?;
         serde_json::to_writer(&mut record, self)?;
@@ -186,13 +187,13 @@ impl Saved {
 
     fn read(record: &Path) -> std::io::Result<Self> {
         let text = std::fs::read(record)?;
-        // A system that lost its power may have left zeros.
+        // After a power failure, the file may end in zeros.
         let text = text.split(|byte| *byte == 0).next().unwrap_or_default();
         Ok(serde_json::from_slice(text)?)
     }
 }
 
-/// The records in a directory, by name.
+/// The records in a directory, sorted by name.
 fn records(dir: &Path) -> std::io::Result<Vec<PathBuf>> {
     let found = match std::fs::read_dir(dir) {
         Ok(found) => found,
@@ -206,7 +207,7 @@ fn records(dir: &Path) -> std::io::Result<Vec<PathBuf>> {
     Ok(records)
 }
 
-/// Makes a record for each session of the list that earlier versions kept.
+/// Converts the list of an earlier version to records.
 fn split_list(dir: &Path) -> std::io::Result<()> {
     let list = dir.join(LIST);
     let saved: Vec<Saved> = match std::fs::read(&list) {
@@ -218,7 +219,8 @@ fn split_list(dir: &Path) -> std::io::Result<()> {
     std::fs::remove_file(list)
 }
 
-/// Makes a directory that its owner alone can look into: sessions hold what their code had in memory.
+/// Creates a directory readable only by its owner, because sessions contain everything their code
+/// had in memory.
 fn make(dir: &Path) -> std::io::Result<()> {
     let mut builder = std::fs::DirBuilder::new();
     #[cfg(unix)]
@@ -226,12 +228,12 @@ fn make(dir: &Path) -> std::io::Result<()> {
     builder.recursive(true).create(dir)
 }
 
-/// The file with a session's state.
+/// The file of a session's state.
 fn state_of(dir: &Path, id: &str) -> PathBuf {
     dir.join(id).with_added_extension(STATE)
 }
 
-/// Removes a file that may be gone already.
+/// Removes a file that may already be gone.
 fn remove(path: &Path) -> std::io::Result<()> {
     match std::fs::remove_file(path) {
         Err(error) if error.kind() == std::io::ErrorKind::NotFound => Ok(()),

@@ -1,4 +1,4 @@
-//! Sessions of owners: made, found, removed.
+//! Sessions of owners: create, find and remove.
 
 use std::collections::HashMap;
 use std::sync::atomic::Ordering;
@@ -17,13 +17,13 @@ use super::place::Place;
 use super::{Service, Shared};
 
 impl Service {
-    /// Starts a session of somebody: in the store, where every server finds it that has the same, unless
-    /// there is none, or [`NewSession`] says that it is for this process alone.
+    /// Starts a session: in the store if there is a store and [`NewSession`] allows it, else in
+    /// this process.
     ///
     /// # Errors
     ///
-    /// When they have as many as they may, or one of that name, as for [`belljar::Runtime::session`], and
-    /// when the store fails.
+    /// Fails if the owner has reached a limit or has a session of this name, as for
+    /// [`belljar::Runtime::session`], and if the store fails.
     pub async fn start(&self, owner: &Owner, new: NewSession) -> Result<Held, ServiceError> {
         let NewSession {
             mut options,
@@ -35,7 +35,7 @@ impl Service {
         let making = Making {
             name,
             lease_end: options.lease.map(|(_, then)| then),
-            // The servers look after the lease, wherever the session is.
+            // The servers enforce the lease themselves, because the session may be on any server.
             stored: is_stored.then(|| NewAbout::leased(options.lease.take())),
         };
         let is_code = !options.start.code.is_empty() || !options.start.variables.is_empty();
@@ -49,7 +49,7 @@ impl Service {
         self.make(owner, making, start).await
     }
 
-    /// Starts a session of somebody from a checkpoint, where [`start`](Self::start) does.
+    /// Starts a session from a checkpoint, in the same place as [`start`](Self::start).
     ///
     /// # Errors
     ///
@@ -69,7 +69,7 @@ impl Service {
         Box::pin(self.make(owner, making, restore)).await
     }
 
-    /// Starts a session of somebody from another of theirs, as it is and where it is.
+    /// Forks a session. The fork is in the same place.
     ///
     /// # Errors
     ///
@@ -84,8 +84,7 @@ impl Service {
         self.make(owner, at.another(name), fork).await
     }
 
-    /// Goes back to the state of a session after a run, and keeps what is left behind as a session of its
-    /// own, where that one is.
+    /// Rewinds a session, and keeps the discarded state as another session in the same place.
     ///
     /// # Errors
     ///
@@ -100,7 +99,7 @@ impl Service {
         Box::pin(self.make(owner, at.another(None), rewind)).await
     }
 
-    /// Makes a session and enters it. A place among the owner's sessions is taken before it is made.
+    /// Creates and registers a session. Its slot is reserved first.
     async fn make(
         &self,
         owner: &Owner,
@@ -109,13 +108,13 @@ impl Service {
     ) -> Result<Held, ServiceError> {
         let place = self.place(owner, making.name.as_deref(), making.stored.is_some());
         let place = Box::pin(place).await?;
-        // On the heap, as the future of a run is large.
+        // Boxed, because the future of a run is large.
         let session = Box::pin(session).await?;
         let (service, owner) = (self.clone(), owner.clone());
         alone(async move { service.add(&owner, session, making, place).await }).await
     }
 
-    /// Enters a session that was made, in its place.
+    /// Registers a new session in its slot.
     async fn add(
         &self,
         owner: &Owner,
@@ -138,8 +137,8 @@ impl Service {
         Ok(held)
     }
 
-    /// A place for another session of somebody, of that name. Those that are being made have theirs, so
-    /// that none is counted too late.
+    /// Reserves a slot for an owner's session with this name. Sessions being created have slots,
+    /// too, so that concurrent creations cannot exceed the limit.
     async fn place(
         &self,
         owner: &Owner,
@@ -176,7 +175,7 @@ impl Service {
         Ok(Place::of(owner))
     }
 
-    /// Enters a session of this process. Another may have got its name since.
+    /// Registers a session of this process. Another may have taken its name meanwhile.
     fn hold(&self, owner: &Owner, session: Session, making: Making) -> Result<Held, ServiceError> {
         let mut sessions = self.shared.sessions();
         let taken = making.name.clone();
@@ -199,11 +198,12 @@ impl Service {
         Ok(held)
     }
 
-    /// Somebody's session of that id or name, if it is one of this process.
+    /// Finds an owner's session of this process by id or name.
     ///
     /// # Errors
     ///
-    /// [`ServiceError::NoSession`] when there is none, or it is somebody else's.
+    /// Returns [`ServiceError::NoSession`] if the session does not exist or belongs to another
+    /// owner.
     pub(crate) fn find(&self, owner: &Owner, id: &str) -> Result<Held, ServiceError> {
         let mut sessions = self.shared.sessions();
         let found = match sessions.get(id) {
@@ -221,15 +221,15 @@ impl Service {
         }
     }
 
-    /// Closes somebody's session of this process.
+    /// Closes an owner's session of this process.
     ///
     /// # Errors
     ///
-    /// When the owner has no such session.
+    /// Fails if the owner has no such session.
     pub fn remove(&self, owner: &Owner, id: &str) -> Result<(), ServiceError> {
         let held = self.find(owner, id)?;
         self.shared.sessions().remove(held.id());
-        // Nobody waits until its memory is given back, which takes milliseconds.
+        // Freeing its memory takes milliseconds, so the caller does not wait.
         let close = move || held.guest().close();
         match tokio::runtime::Handle::try_current() {
             Ok(runtime) => drop(runtime.spawn_blocking(close)),
@@ -238,7 +238,7 @@ impl Service {
         Ok(())
     }
 
-    /// Closes the sessions that nobody has used for so long.
+    /// Closes sessions that were not used for `idle`.
     pub(super) fn sweep_sessions(&self, idle: Duration) {
         let mut sessions = self.shared.sessions();
         sessions.retain(|_, held| self.shared.is_open(held));
@@ -254,7 +254,7 @@ impl Service {
         }
     }
 
-    /// Closes all sessions of everybody, and forgets all that is kept.
+    /// Closes all sessions of all owners, and clears all caches.
     pub fn close_all(&self) {
         self.clear_shelves();
         let all = self.shared.all();
@@ -276,7 +276,7 @@ impl Shared {
         sessions.values().cloned().collect()
     }
 
-    /// Somebody's sessions of this process.
+    /// An owner's sessions of this process.
     pub(super) fn of_owner(&self, owner: &Owner) -> Vec<Held> {
         let mut sessions = self.sessions();
         sessions.retain(|_, held| self.is_open(held));
@@ -288,7 +288,7 @@ impl Shared {
         sessions.values().filter(|held| self.is_open(held)).find(is_it).cloned()
     }
 
-    /// Whether the engine has it still: the lease may have closed it.
+    /// Whether the engine still has the session: its lease may have closed it.
     fn is_open(&self, held: &Held) -> bool {
         self.runtime.sessions().get(held.id()).is_ok()
     }

@@ -1,7 +1,7 @@
-//! What is kept for its owner for a while: files of runs, results and answers that may be asked for again.
+//! Cache of files of runs, results and responses that clients may request again.
 //!
-//! Each owner has a shelf. What goes to make room is always the owner's own, the entry that was used longest
-//! ago first, so that nobody loses anything to somebody else.
+//! Each owner has its own cache with its own limit. The owner's least recently used entries are
+//! evicted, so that no owner affects another.
 
 use std::any::{Any, TypeId};
 use std::collections::{BTreeMap, HashMap};
@@ -11,48 +11,48 @@ use std::time::{Duration, Instant};
 use super::owner::Owner;
 use super::{Service, Shared};
 
-/// The most bytes that one owner's shelf takes in memory, whatever the key's limits.
+/// Maximum memory of an owner's cache, in bytes, independent of the key's limits.
 pub(crate) const MAX_MEMORY: u64 = 64 << 20;
-/// The most bytes of one owner's shelf, in memory and on the disk, where the key has no limit.
+/// Maximum size of an owner's cache in memory and on disk, in bytes, if the key has no limit.
 pub(crate) const MAX_BYTES: u64 = 4 << 30;
 
-/// What the shelf itself needs for an entry, in memory.
+/// Memory overhead of an entry, in bytes.
 const ENTRY: u64 = 512;
 
-/// A kind of thing that is kept.
+/// A type of cached object.
 pub(crate) trait Kept: Any + Send + Sync {
-    /// How long it is kept.
+    /// Time to live.
     const TIME: Duration;
-    /// Whether its time begins anew with each use.
+    /// Whether each use restarts the time to live.
     const FROM_LAST_USE: bool = false;
-    /// The most of the kind that one owner has.
+    /// Maximum number of entries of this type per owner.
     const MOST: usize;
 
-    /// Bytes that it takes in memory.
+    /// Memory of the object, in bytes.
     fn memory(&self) -> u64;
 
-    /// Bytes of it that count against the key's limit, those on the disk included.
+    /// Bytes that count against the key's limit, including files on disk.
     fn stored(&self) -> u64 {
         self.memory()
     }
 }
 
-/// The shelves of all owners, by name.
+/// The caches of all owners, by owner name.
 #[derive(Default)]
 pub(crate) struct Shelves(Mutex<HashMap<String, Shelf>>);
 
-/// What one owner has.
+/// The cache of an owner.
 #[derive(Default)]
 struct Shelf {
     entries: HashMap<Key, Entry>,
-    /// The entries by when they were used, those used longest ago first.
+    /// Entries by last use, least recent first.
     order: BTreeMap<u64, Key>,
     uses: u64,
     counts: HashMap<TypeId, usize>,
     size: Size,
-    /// The owner, for the limits of the key.
+    /// The owner, for the key's limits.
     owner: Option<Owner>,
-    /// Nothing ends before then.
+    /// Lower bound of all expiry times.
     ends: Option<Instant>,
 }
 
@@ -67,18 +67,18 @@ struct Entry {
 
 #[derive(Clone, Copy, Default)]
 struct Size {
-    /// Bytes in memory, those of the entries themselves included.
+    /// Bytes in memory, including overhead.
     memory: u64,
     /// Bytes that count against the key's limit.
     stored: u64,
 }
 
-/// What was taken off the shelf. It is dropped without the lock: directories go with it.
+/// Evicted objects, dropped outside the lock because dropping may delete directories.
 type Gone = Vec<Arc<dyn Any + Send + Sync>>;
 
 impl Service {
-    /// Puts something on its owner's shelf, in the place of what has that id. `false` when it is larger than
-    /// all that the owner may have.
+    /// Caches an object, replacing an entry with the same id. Returns false if it exceeds the
+    /// owner's limit.
     pub(crate) fn shelve<T: Kept>(&self, owner: &Owner, id: &str, item: Arc<T>) -> bool {
         let room = self.room_on_shelf(owner);
         let mut shelves = self.shared.shelves.lock();
@@ -89,13 +89,13 @@ impl Service {
         fits
     }
 
-    /// An owner's entry of that id, which is used by this.
+    /// Returns a cached object and records its use.
     pub(crate) fn shelved<T: Kept>(&self, owner: &Owner, id: &str) -> Option<Arc<T>> {
         let mut shelves = self.shared.shelves.lock();
         shelves.get_mut(owner.name())?.find(id)
     }
 
-    /// An owner's entry of that id, which is made where there is none.
+    /// Returns a cached object, or creates and caches it.
     pub(crate) fn shelved_or<T: Kept>(
         &self,
         owner: &Owner,
@@ -115,19 +115,19 @@ impl Service {
         made
     }
 
-    /// Bytes that an owner's shelf may have: what sessions leave of the key's limit.
+    /// Limit of an owner's cache in bytes: the key's limit minus the size of sessions.
     pub(crate) fn room_on_shelf(&self, owner: &Owner) -> u64 {
         let left = |max: u64| max.saturating_sub(self.shared.in_sessions(owner));
         owner.limits().stored_bytes.map_or(MAX_BYTES, left).min(MAX_BYTES)
     }
 
-    /// All that an owner has of a kind, what was used longest ago first.
+    /// All cached objects of a type, least recently used first.
     pub(crate) fn all_shelved<T: Kept>(&self, owner: &Owner) -> Vec<(Arc<str>, Arc<T>)> {
         let shelves = self.shared.shelves.lock();
         shelves.get(owner.name()).map(Shelf::all).unwrap_or_default()
     }
 
-    /// Takes an owner's entry off the shelf.
+    /// Removes an object from the cache.
     pub(crate) fn unshelve<T: Kept>(&self, owner: &Owner, id: &str) -> Option<Arc<T>> {
         let mut shelves = self.shared.shelves.lock();
         let gone = shelves.get_mut(owner.name())?.remove(&(TypeId::of::<T>(), id.into()));
@@ -135,13 +135,13 @@ impl Service {
         gone?.downcast().ok()
     }
 
-    /// Takes everything off all shelves.
+    /// Clears all caches.
     pub(super) fn clear_shelves(&self) {
         let gone = std::mem::take(&mut *self.shared.shelves.lock());
         drop(gone);
     }
 
-    /// Drops what has been kept for long enough, and what an owner has no more room for.
+    /// Evicts expired entries, and entries beyond their owners' limits.
     pub(super) fn sweep_shelves(&self) {
         let owners: Vec<Owner> =
             self.shared.shelves.lock().values().filter_map(|shelf| shelf.owner.clone()).collect();
@@ -161,7 +161,7 @@ impl Service {
 }
 
 impl Shared {
-    /// Bytes on the shelves of all owners.
+    /// Size of all caches in bytes.
     pub(super) fn kept_bytes(&self) -> u64 {
         self.shelves.lock().values().map(|shelf| shelf.size.stored).sum()
     }
@@ -215,7 +215,7 @@ impl Shelf {
         (true, gone)
     }
 
-    /// Removes what was used longest ago until the rest fits.
+    /// Evicts least recently used entries until the rest fits.
     fn make_room(&mut self, room: u64, but: Option<&Key>) -> Gone {
         let mut gone = Gone::new();
         while self.size.memory > MAX_MEMORY || self.size.stored > room {
@@ -265,7 +265,7 @@ impl Shelf {
         Some(entry.item)
     }
 
-    /// Removes what has been kept for long enough.
+    /// Evicts expired entries.
     fn drop_over(&mut self, now: Instant) -> Gone {
         if self.ends.is_none_or(|ends| ends > now) {
             return Gone::new();
@@ -282,7 +282,7 @@ impl Shelf {
     }
 }
 
-/// 128 bits that nobody can guess, as text; `None` when the system gives no random numbers.
+/// A random id of 128 bits as text; `None` if the system cannot provide random numbers.
 pub(crate) fn new_id() -> Option<String> {
     let mut bytes = [0; 16];
     getrandom::fill(&mut bytes).ok()?;
@@ -324,7 +324,7 @@ mod tests {
         assert!(shelf.find::<Thing>("two").is_none());
         assert!(shelf.find::<Thing>("one").is_some());
         assert_eq!(shelf.size.stored, 8);
-        // What is larger than all takes nothing else along, but for what has its id.
+        // An oversized object evicts nothing except the entry with its id.
         assert!(!put(&mut shelf, "huge", 11, 10));
         assert!(!put(&mut shelf, "one", 11, 10));
         assert_eq!(shelf.size.stored, 4);

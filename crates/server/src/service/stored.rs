@@ -1,4 +1,4 @@
-//! How much the files in somebody's sessions take, against the key's `stored_bytes`.
+//! The limit `stored_bytes` on files in an owner's sessions.
 
 use std::sync::atomic::Ordering;
 
@@ -9,8 +9,7 @@ use super::owner::{Owner, limit};
 use super::{Service, Shared};
 
 impl Service {
-    /// Counts again how much the files of a session of this process take, if that is limited. Nobody waits
-    /// for it.
+    /// Measures the files of a session of this process in the background, if its owner has a limit.
     pub(super) fn look(&self, owner: &Owner, held: &Held) {
         if owner.limits().stored_bytes.is_none() {
             return;
@@ -22,7 +21,8 @@ impl Service {
         });
     }
 
-    /// Whether somebody has room for more files, of whatever size, and the process for what they are for.
+    /// Checks that the process is within its memory budget, and the owner below its limit of stored
+    /// bytes.
     pub(super) async fn has_room(&self, owner: &Owner) -> Result<(), ServiceError> {
         self.has_memory()?;
         let Some(max) = owner.limits().stored_bytes else {
@@ -39,7 +39,7 @@ impl Service {
 }
 
 impl Shared {
-    /// Bytes of the files in all sessions of somebody, as they were last seen.
+    /// Size of the files in all sessions of an owner when last measured.
     pub(super) fn in_sessions(&self, owner: &Owner) -> u64 {
         let here = {
             let sessions = self.sessions();

@@ -1,4 +1,4 @@
-//! Guest work of somebody: let in, counted, and interrupted when nobody waits for it any more.
+//! Guest work: admitted, accounted, and interrupted when its caller is dropped.
 
 use std::pin::Pin;
 use std::sync::Arc;
@@ -12,8 +12,8 @@ use super::error::ServiceError;
 use super::owner::{Owner, Work};
 use super::{Service, Shared};
 
-/// Guest work that was let in; dropped, it makes room for other. Whatever enters a guest is awaited
-/// in its [`scope`](Self::scope).
+/// Admitted guest work. Dropping it frees its capacity. Every guest operation must run in its
+/// [`scope`](Self::scope).
 pub(super) struct Turn {
     shared: Arc<Shared>,
     owner: Owner,
@@ -23,7 +23,7 @@ pub(super) struct Turn {
 }
 
 impl Turn {
-    /// Lets work in. `interrupt` is what stops it when the server does.
+    /// Admits work. The server's shutdown triggers `interrupt`.
     pub(super) fn begin(
         shared: &Arc<Shared>,
         owner: &Owner,
@@ -47,7 +47,7 @@ impl Turn {
         })
     }
 
-    /// Lets a run in, and gives it a switch unless it has one.
+    /// Admits a run, and adds an interrupt to its request if missing.
     pub(super) fn of_run(
         service: &Service,
         owner: &Owner,
@@ -57,12 +57,12 @@ impl Turn {
         Self::begin(&service.shared, owner, Work::Run, &interrupt)
     }
 
-    /// Awaits guest work, and charges what it uses to the account.
+    /// Runs guest work and charges its usage to the account.
     pub(super) async fn scope<T>(&self, work: impl Future<Output = T>) -> T {
         self.meter.scope(work).await
     }
 
-    /// Counts how a run ended.
+    /// Counts the outcome of a run.
     pub(super) fn note(&self, ran: Result<&Outcome, &ServiceError>) {
         match ran {
             Ok(outcome) => self.shared.figures.ran(outcome),
@@ -80,11 +80,11 @@ impl Drop for Turn {
 }
 
 impl Service {
-    /// Does guest work of somebody that is no run of a request. Dropped, it is cancelled.
+    /// Runs guest work that is not a run. Dropping the future cancels it.
     ///
     /// # Errors
     ///
-    /// When the owner may do nothing now, or as for the work.
+    /// Fails if the owner has reached a limit, or as for the work.
     pub(super) async fn work<T, E: Into<ServiceError>>(
         &self,
         owner: &Owner,
@@ -99,9 +99,9 @@ impl Service {
     }
 }
 
-/// Work that somebody waits for. Dropped before its end, its run is interrupted and goes to its end
-/// without them: a session keeps its state, and what was used is counted.
-#[must_use = "nothing happens before it is awaited"]
+/// A run of guest code. Dropping it early interrupts the run, which then finishes in the
+/// background: a session keeps its state, and usage is counted.
+#[must_use = "futures do nothing unless awaited"]
 pub struct Attended<T: Send + 'static> {
     work: Option<Pin<Box<dyn Future<Output = T> + Send>>>,
     interrupt: Option<Interrupt>,

@@ -1,4 +1,4 @@
-//! What interfaces have of a session: everything but what enters its guest.
+//! The operations of a session that do not run guest code.
 
 use std::collections::BTreeMap;
 use std::time::Duration;
@@ -8,13 +8,13 @@ use belljar::session::{HistoryEntry, SessionFiles, SessionInfo};
 use belljar::tool::WaitingCall;
 use belljar::{Error, Request, Session};
 
-/// A session, for what is no guest work. Runs, answers and questions go through
-/// [`Service`](super::Service), which counts them.
+/// A session without the operations that run guest code. Those go through
+/// [`Service`](super::Service), which accounts for them.
 #[derive(Clone, Copy)]
 pub struct View<'a>(pub(super) &'a Session);
 
 impl View<'_> {
-    /// What it is, and is doing.
+    /// Its properties and status.
     #[must_use]
     pub fn info(self) -> SessionInfo {
         self.0.info()
@@ -31,12 +31,12 @@ impl View<'_> {
         self.0.workspace()
     }
 
-    /// Its files, those in `/tmp` among them, by absolute paths.
+    /// Its files including `/tmp`, by absolute paths.
     pub(crate) fn all_files(self) -> SessionFiles {
         self.0.all_files()
     }
 
-    /// The files in its workspace after the last run.
+    /// The files of its workspace after the last run.
     pub(crate) async fn files(&self) -> Result<Vec<FileEntry>, Error> {
         self.0.files().await
     }
@@ -51,17 +51,17 @@ impl View<'_> {
         self.0.history().await
     }
 
-    /// The calls for which a run of it waits.
+    /// The calls that its run waits for.
     pub(crate) async fn waiting(&self) -> Result<Vec<WaitingCall>, Error> {
         self.0.waiting().await
     }
 
-    /// Goes back to the state after a run.
+    /// Rewinds it to the state after a run.
     pub(crate) async fn rewind(&self, execution: u64) -> Result<(), Error> {
         self.0.rewind(execution).await
     }
 
-    /// Writes it to `writer`.
+    /// Writes a checkpoint.
     pub(crate) async fn checkpoint_to(
         &self,
         writer: impl std::io::Write + Send + 'static,
@@ -69,7 +69,7 @@ impl View<'_> {
         self.0.checkpoint_to(writer).await
     }
 
-    /// Puts it on the disk.
+    /// Suspends it to disk.
     pub(crate) async fn suspend(&self) -> bool {
         self.0.suspend().await
     }
@@ -79,7 +79,7 @@ impl View<'_> {
         self.0.set_labels(labels)
     }
 
-    /// Has its lease end so long from now; whether it has one.
+    /// Sets the rest of its lease; returns false if it has no lease.
     pub(crate) fn extend_lease(self, time: Duration) -> Result<bool, Error> {
         self.0.extend_lease(time)
     }

@@ -98,7 +98,7 @@ def test_a_client_that_leaves_is_told_from_one_that_was_answered(logged):
         ]
         stream.sendall("\r\n".join([*head, "", body]).encode())
         assert stream.recv(4096).startswith(b"HTTP/1.1 200")
-    line = one.answered("the client left before the end", request_id="left")
+    line = one.answered("the client disconnected early", request_id="left")
     assert line["http.response.status_code"] == 200
 
 

@@ -175,9 +175,9 @@ def test_a_collector_that_is_gone_is_no_matter(collector):
         ("OTEL_EXPORTER_OTLP_ENDPOINT", "https://127.0.0.1:1", "http://"),
     ],
 )
-def test_what_is_not_spoken_is_said_in_words(collector, name, value, known):
+def test_an_unsupported_value_is_reported(collector, name, value, known):
     environment = {**os.environ, "OTEL_EXPORTER_OTLP_ENDPOINT": collector.url, name: value}
     command = [conftest.COMMAND, "serve", "--listen", "127.0.0.1:0"]
     ended = subprocess.run(command, env=environment, capture_output=True, text=True, timeout=60)
     assert ended.returncode != 0
-    assert f'{name} is "{value}", and only {known} is spoken' in " ".join(ended.stderr.split())
+    assert f'{name} is "{value}", but only {known} is supported' in " ".join(ended.stderr.split())

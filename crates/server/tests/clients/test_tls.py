@@ -132,7 +132,7 @@ def test_wrong_files_are_told_in_words(pair, tmp_path):
     assert f"{empty} has no certificate in PEM" in said(empty, pair.key)
     assert f"{pair.cert} has no key in PEM" in said(pair.cert, pair.cert)
     assert f"{broken} is not PEM" in said(broken, pair.key)
-    assert f"the key in {other.key} does not go with the certificate in {pair.cert}" in said(pair.cert, other.key)
+    assert f"the key in {other.key} does not match the certificate in {pair.cert}" in said(pair.cert, other.key)
 
 
 @pytest.mark.skipif("tls" in FEATURES, reason="this command has TLS")

@@ -123,7 +123,7 @@ async fn the_fuel_of_a_day_ends_everything_that_enters_a_guest() {
         for next in EVERY {
             let refused = next.ask(&client, &id).await;
             assert_eq!(refused.status, 429, "{work:?}, then {next:?}: {refused}");
-            assert!(refused.json()["detail"].as_str().unwrap().contains("fuel a day"));
+            assert!(refused.json()["detail"].as_str().unwrap().contains("fuel per day"));
         }
         let run = client.post("/v1/runs", &json!({"code": "1"})).await;
         assert_eq!(run.status, 429, "{work:?}");

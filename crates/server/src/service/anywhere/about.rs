@@ -1,4 +1,4 @@
-//! What the record of a session knows of it besides its state: whose it is, since when and for how long.
+//! The server's part of a session's record: owner, name, creation time and lease.
 
 use std::collections::BTreeMap;
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
@@ -11,7 +11,7 @@ use serde_json::{Map, Value};
 
 use crate::service::held::{Held, Origin};
 
-/// What is known of a session besides its state.
+/// The server's part of a session's record.
 #[derive(Clone, Serialize, Deserialize)]
 pub(crate) struct About {
     pub(super) owner: String,
@@ -20,27 +20,28 @@ pub(crate) struct About {
     pub(super) created: u64,
     #[serde(default)]
     pub labels: BTreeMap<String, String>,
-    /// When its lease ends, in milliseconds since 1970, and whether it is kept then.
+    /// End of its lease in milliseconds since 1970, and whether the session is suspended then
+    /// instead of closed.
     #[serde(default)]
     pub(super) lease: Option<(u64, bool)>,
-    /// What an interface has noted with its state.
+    /// Data of an interface, saved with the state.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub(super) note: Option<Value>,
-    /// Bytes of its files, where they are counted.
+    /// Size of its files in bytes, if counted.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub(super) bytes: Option<u64>,
 }
 
-/// A session that is to be made: everything but how.
+/// Properties of a session to create, other than its state.
 pub(in crate::service) struct Making {
     pub name: Option<String>,
-    /// What the store knows of it; `None` for a session of this process alone.
+    /// Its record in the store; `None` for a session in this process only.
     pub stored: Option<NewAbout>,
-    /// What becomes of it when its lease is over.
+    /// Action when the lease expires.
     pub lease_end: Option<LeaseEnd>,
 }
 
-/// What the store is told of a session that is to be made.
+/// The record's part of a session to create.
 #[derive(Default)]
 pub(in crate::service) struct NewAbout {
     pub lease: Option<(Duration, LeaseEnd)>,
@@ -74,7 +75,7 @@ impl About {
         Some(end.saturating_sub(millis(SystemTime::now())) as f64 / 1000.0)
     }
 
-    /// Whether its lease has ended that closes it.
+    /// Whether its lease has expired and closes it.
     pub(super) fn is_closed(&self) -> bool {
         self.lease.is_some_and(|(end, is_kept)| !is_kept && end <= millis(SystemTime::now()))
     }
@@ -89,7 +90,7 @@ impl About {
         })
     }
 
-    /// What is left of its lease.
+    /// The rest of its lease.
     pub(super) fn lease_left(&self) -> Option<(Duration, LeaseEnd)> {
         let left = Duration::try_from_secs_f64(self.lease_seconds()?).unwrap_or_default();
         Some((left, self.lease_end()?))

@@ -1,4 +1,4 @@
-//! A session at hand for a use: one of this process, or one of the store that is claimed.
+//! A session in use: a session of this process, or a claimed session of the store.
 
 use std::ops::Deref;
 use std::time::{Duration, SystemTime};
@@ -18,21 +18,20 @@ use crate::service::held::{Held, no_session};
 use crate::service::owner::{Owner, Work};
 use crate::service::turn::{Attended, Turn};
 
-/// What a session is wanted for.
+/// What a session is used for.
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Use {
-    /// It is as it was afterwards.
+    /// Reading only.
     Look,
-    /// What takes no more room.
+    /// Changes that need no more storage.
     Change,
-    /// What may take more room, for which there has to be some.
+    /// Changes that may need more storage, of which some must be available.
     Write,
-    /// The same by code.
+    /// Running code, which may also need more storage.
     Run,
 }
 
-/// A session that somebody uses: one of this process, or one of the store that no other node changes
-/// meanwhile.
+/// A session in use. No other server changes it meanwhile.
 pub(crate) struct AtHand {
     service: Service,
     owner: Owner,
@@ -56,7 +55,8 @@ impl Deref for AtHand {
 }
 
 impl AtHand {
-    /// What was changed is there from now on, for everybody. Without this call it is a little later.
+    /// Releases the session after a change and waits until the change is visible to all servers.
+    /// Without this call, it becomes visible later.
     pub(crate) async fn done(mut self) -> Result<(), ServiceError> {
         self.count().await;
         if let Hold::Having(mut claim) = self.hold {
@@ -69,8 +69,9 @@ impl AtHand {
         Ok(())
     }
 
-    /// Gives it back after a run, or after one that did not begin. What it did is there for everybody a little
-    /// later; only where this node may have lost the session does the caller wait, and learn it.
+    /// Releases the session after a run, or after a run that did not start. Its changes become
+    /// visible to all servers later. The caller waits only if this server may have lost the
+    /// session, and gets that error.
     pub(crate) async fn done_after(
         mut self,
         ran: &Result<Outcome, ServiceError>,
@@ -93,8 +94,8 @@ impl AtHand {
         Ok(())
     }
 
-    /// Counts its files, if the owner's are limited. For one of the store that has to be done before it is
-    /// given back, as its record says it.
+    /// Measures its files if its owner has a limit. For a session in the store, this must precede
+    /// the release, because the size is part of its record.
     async fn count(&mut self) {
         let (Some(about), Hold::Having(claim)) = (&mut self.about, &mut self.hold) else {
             return self.service.look(&self.owner, &self.held);
@@ -110,7 +111,7 @@ impl AtHand {
         }
     }
 
-    /// What another is to be like that is made from it.
+    /// Properties of a session derived from this session.
     pub(in crate::service) fn another(&self, name: Option<String>) -> Making {
         let stored = self.about.as_ref().map(|about| NewAbout {
             lease: about.lease_left(),
@@ -123,7 +124,7 @@ impl AtHand {
         }
     }
 
-    /// Gives it back as it was, but for what is noted.
+    /// Releases the session without changes except its note.
     pub(crate) async fn leave(self) -> Result<(), ServiceError> {
         match self.hold {
             Hold::Having(claim) => Ok(claim.release_unchanged().await?),
@@ -131,12 +132,12 @@ impl AtHand {
         }
     }
 
-    /// What an interface has noted with the state of a session of the store.
+    /// The interface's data saved with a session in the store.
     pub(crate) fn note(&self) -> Option<&Value> {
         self.about.as_ref()?.note.as_ref()
     }
 
-    /// Notes something, which is written with the state.
+    /// Sets the interface's data, saved with the state.
     pub(crate) fn set_note(&mut self, note: Value) {
         if let (Some(about), Hold::Having(claim)) = (&mut self.about, &mut self.hold) {
             about.note = Some(note);
@@ -144,7 +145,7 @@ impl AtHand {
         }
     }
 
-    /// Has its lease end so long from now; whether it has one.
+    /// Sets the rest of its lease; returns false if it has no lease.
     pub(crate) fn extend_lease(&mut self, time: Duration) -> Result<bool, ServiceError> {
         match &mut self.about {
             Some(About {
@@ -159,7 +160,7 @@ impl AtHand {
         }
     }
 
-    /// The seconds until its lease ends.
+    /// Seconds until its lease expires.
     pub(crate) fn lease_seconds(&self) -> Option<f64> {
         match &self.about {
             Some(about) => about.lease_seconds(),
@@ -169,12 +170,13 @@ impl AtHand {
 }
 
 impl Service {
-    /// Somebody's session of that id or name, wherever it is.
+    /// Claims an owner's session by id or name, on any server.
     ///
     /// # Errors
     ///
-    /// [`ServiceError::NoSession`] when there is none, or it is somebody else's; when the store fails, or
-    /// another server keeps it for too long.
+    /// Returns [`ServiceError::NoSession`] if the session does not exist or belongs to another
+    /// owner. Also fails if the store fails, or if another server does not release the session in
+    /// time.
     pub(crate) async fn at_hand(
         &self,
         owner: &Owner,
@@ -200,13 +202,13 @@ impl Service {
         })
     }
 
-    /// Runs a request in a session that is at hand, after those that were asked for before it, and gives it
-    /// back. A future that is dropped interrupts its run, and the session keeps what it did until then.
+    /// Runs a request in a claimed session after earlier requests, and releases it. Dropping the
+    /// future interrupts the run; the session keeps what it did until then.
     ///
     /// # Errors
     ///
-    /// When the owner may not run anything now, as for [`belljar::Session::run`], and when the session was
-    /// lost to another server.
+    /// Fails if the owner has reached a limit, as for [`belljar::Session::run`], and if the session
+    /// was lost to another server.
     pub(crate) fn run_at(
         &self,
         owner: &Owner,
@@ -222,7 +224,7 @@ impl Service {
         })
     }
 
-    /// Runs a request in a session that is at hand, which it is still afterwards.
+    /// Runs a request in a claimed session without releasing it.
     pub(crate) fn run_holding(
         &self,
         owner: &Owner,
@@ -248,12 +250,12 @@ impl Service {
         })
     }
 
-    /// Goes on with a run of a session that waits for answers of its deferred tools. Dropped, it leaves
-    /// the run waiting as before.
+    /// Continues a run that waits for answers of deferred tools. Dropping the future leaves the run
+    /// waiting.
     ///
     /// # Errors
     ///
-    /// When the owner may not run anything now, or as for [`belljar::Session::answer`].
+    /// Fails if the owner has reached a limit, or as for [`belljar::Session::answer`].
     pub(crate) async fn answer_at(
         &self,
         owner: &Owner,

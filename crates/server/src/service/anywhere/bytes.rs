@@ -1,4 +1,4 @@
-//! How much the files in sessions of the store take, of those whose are limited.
+//! Sizes of sessions' files in the store, for owners with a limit.
 
 use std::collections::HashMap;
 use std::sync::{MutexGuard, PoisonError};
@@ -10,18 +10,18 @@ use super::Anywhere;
 use crate::service::error::ServiceError;
 use crate::service::owner::Owner;
 
-/// How long it may go unseen that other servers have written to sessions of the store.
+/// How long changes by other servers may go unnoticed.
 const UNSEEN: Duration = Duration::from_mins(1);
 
-/// Bytes in somebody's sessions of the store, by id.
+/// Sizes of an owner's sessions in the store, by id.
 #[derive(Default)]
 pub(super) struct Counted {
     sessions: HashMap<String, u64>,
-    /// When all of them were looked at.
+    /// Time of the latest complete measurement.
     seen: Option<Instant>,
 }
 
-/// Bytes of all files. A session that is gone has none.
+/// Size of all files. Zero for a removed session.
 pub(in crate::service) async fn bytes_of(files: &SessionFiles) -> u64 {
     files.bytes().await.unwrap_or_default()
 }
@@ -31,12 +31,12 @@ impl Anywhere {
         self.bytes.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Bytes in all sessions of somebody, as they were last seen.
+    /// Size of all files in an owner's sessions when last measured.
     pub(in crate::service) fn bytes_in_sessions(&self, owner: &Owner) -> u64 {
         self.counted().get(owner.name()).map_or(0, |theirs| theirs.sessions.values().sum())
     }
 
-    /// Notes what the files of a session take.
+    /// Records the size of a session's files.
     pub(super) fn note_bytes(&self, owner: &str, id: &str, bytes: u64) {
         let mut all = self.counted();
         all.entry(owner.to_owned()).or_default().sessions.insert(id.to_owned(), bytes);
@@ -48,7 +48,7 @@ impl Anywhere {
         }
     }
 
-    /// Looks what the records of somebody's sessions say, unless that was done a moment ago.
+    /// Reads the sizes in the records of an owner's sessions, unless they were read recently.
     pub(in crate::service) async fn count_all_bytes(
         &self,
         owner: &Owner,

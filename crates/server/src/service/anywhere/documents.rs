@@ -1,8 +1,8 @@
-//! What interfaces keep beside sessions, such as a sandbox that has some: documents of the store, which every
-//! server finds.
+//! Documents: objects of interfaces in the store, such as sandboxes that consist of several
+//! sessions.
 //!
-//! Each is under its id, and among those of its owner. Whoever changes one replaces the version that it has
-//! read, and looks again where another was faster.
+//! Each document has an id and is indexed by its owner. Changes are compare-and-swap: a conflicting
+//! change is applied again to the newer version.
 
 use std::time::{Duration, SystemTime};
 
@@ -22,29 +22,29 @@ use crate::service::Service;
 use crate::service::error::ServiceError;
 use crate::service::owner::Owner;
 
-/// The folder of all documents, and that of whose they are.
+/// Folders of documents and of their owners' index.
 const FOLDER: &str = "documents";
 const OWNED: &str = "owned";
-/// The folder of what servers sign with.
+/// Folder of signing secrets.
 const SECRETS: &str = "secrets";
-/// The longest document, in bytes.
+/// Maximum size of a document, in bytes.
 const MAX_BYTES: u64 = 4 << 20;
-/// The longest id.
+/// Maximum length of an id.
 const MAX_ID: usize = 64;
-/// How often a change begins anew, because another was faster.
+/// Maximum number of attempts to apply a change.
 const MAX_TRIES: usize = 100;
-/// When one ends that is about to be removed.
+/// The end time that marks a document as being removed.
 const ENDED: u64 = 0;
-/// How long a document is left to those who use it, once its time is over.
+/// How long an expired document is left to the servers that use it.
 const OVERTIME: Duration = Duration::from_mins(1);
 
-/// A document: whose it is, and what belongs to it.
+/// A document with its owner and sessions.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub(crate) struct Document<T> {
     pub owner: String,
-    /// The sessions that go with it.
+    /// The sessions that belong to it.
     pub sessions: Vec<String>,
-    /// When it ends by itself, in milliseconds since 1970.
+    /// When it expires, in milliseconds since 1970.
     pub ends: Option<u64>,
     pub content: T,
 }
@@ -57,7 +57,7 @@ pub(crate) struct Documents<'a> {
 }
 
 impl Service {
-    /// The documents of one kind, which is a word of letters; `None` without a store.
+    /// The documents of one kind, a word of letters; `None` without a store.
     pub(crate) fn documents<'a>(&'a self, kind: &'a str) -> Option<Documents<'a>> {
         Some(Documents {
             anywhere: self.anywhere()?,
@@ -65,11 +65,11 @@ impl Service {
         })
     }
 
-    /// A secret that all servers of the store have, and nobody else; `None` without a store.
+    /// A secret shared by all servers of the store; `None` without a store.
     ///
     /// # Errors
     ///
-    /// When the store fails.
+    /// Fails if the store fails.
     pub(crate) async fn secret(&self, name: &str) -> Result<Option<[u8; 64]>, ServiceError> {
         let Some(anywhere) = self.anywhere() else {
             return Ok(None);
@@ -77,19 +77,19 @@ impl Service {
         let (store, key) = (anywhere.sessions.store(), format!("{SECRETS}/{name}"));
         let mut new = [0; 64];
         getrandom::fill(&mut new).map_err(|error| failed(&key, error))?;
-        // The first one counts, whoever wrote it.
+        // The first value written is valid, whichever server wrote it.
         let put = store.put(&key, Bytes::copy_from_slice(&new), Condition::Absent).await;
         if let Put::Written(_) = put.map_err(belljar::Error::from)? {
             return Ok(Some(new));
         }
         let there = store.get(&key, 64).await.map_err(belljar::Error::from)?;
         let secret = there.and_then(|blob| blob.bytes.as_ref().try_into().ok());
-        secret.map(Some).ok_or_else(|| failed(&key, "it is no secret of 64 bytes"))
+        secret.map(Some).ok_or_else(|| failed(&key, "the secret does not have 64 bytes"))
     }
 }
 
 impl Documents<'_> {
-    /// Enters a document under an id that no other has.
+    /// Adds a document under an unused id.
     pub(crate) async fn add<T: Serialize>(
         &self,
         id: &str,
@@ -98,15 +98,15 @@ impl Documents<'_> {
         let (key, owned) = (self.key(id), self.owned(&document.owner, id));
         let bytes = written(&key, document)?;
         let store = self.store();
-        // What leads to no document is tidied up.
+        // An index entry without a document is removed later.
         let _ = put(store, &owned, Bytes::new(), Condition::Always).await?;
         match put(store, &key, bytes, Condition::Absent).await? {
             Put::Written(_) => Ok(()),
-            Put::Refused => Err(failed(&key, "there is one already")),
+            Put::Refused => Err(failed(&key, "a document with this id exists already")),
         }
     }
 
-    /// The document of an id, which anybody may have thought of.
+    /// Reads a document by an id that may come from a client.
     pub(crate) async fn read<T: DeserializeOwned>(
         &self,
         id: &str,
@@ -114,7 +114,7 @@ impl Documents<'_> {
         Ok(self.find(id).await?.map(|(document, _)| document))
     }
 
-    /// All documents of somebody, with their ids.
+    /// All documents of an owner, with their ids.
     pub(crate) async fn of<T: DeserializeOwned>(
         &self,
         owner: &Owner,
@@ -134,15 +134,15 @@ impl Documents<'_> {
         Ok(theirs)
     }
 
-    /// The ids of all documents of this kind.
+    /// Ids of all documents of this kind.
     pub(crate) async fn ids(&self) -> Result<Vec<String>, ServiceError> {
         let folder = format!("{FOLDER}/{}", self.kind);
         let entries = self.store().list(&folder).await.map_err(belljar::Error::from)?;
         Ok(entries.iter().map(|entry| last(&entry.key).to_owned()).collect())
     }
 
-    /// Changes a document, and returns it as it is then; `None` where there is none. The change may be made
-    /// more than once, each time to what is there.
+    /// Changes a document and returns the new version; `None` if the document does not exist. After
+    /// a conflict, the change is applied again to the newer version.
     pub(crate) async fn change<T: Serialize + DeserializeOwned>(
         &self,
         id: &str,
@@ -159,12 +159,13 @@ impl Documents<'_> {
                 return Ok(Some(document));
             }
         }
-        Err(failed(&key, "others change it all the time"))
+        Err(failed(&key, "too many conflicting changes"))
     }
 
-    /// Removes a document and its sessions; whether it was there. What runs in them is interrupted.
+    /// Removes a document and its sessions, and interrupts their runs. Returns whether it existed.
     pub(crate) async fn remove(&self, id: &str) -> Result<bool, ServiceError> {
-        // Whoever gives it another session learns first that it has ended, and this what sessions it has.
+        // Marking it as ended stops concurrent changes from adding sessions, and returns its final
+        // sessions.
         let ended = self.change::<Value>(id, |document| document.ends = Some(ENDED)).await?;
         let Some(document) = ended else {
             return Ok(false);
@@ -211,8 +212,8 @@ impl Documents<'_> {
 }
 
 impl Anywhere {
-    /// Removes the documents whose time is over and that nobody looked after, those whose sessions are all
-    /// gone, and what leads to none.
+    /// Removes expired documents that no server looked after, documents whose sessions are all
+    /// gone, and stale index entries.
     pub(super) async fn sweep_documents(&self) -> Result<(), ServiceError> {
         let store = self.sessions.store();
         for entry in store.list(FOLDER).await.map_err(belljar::Error::from)? {
@@ -243,7 +244,7 @@ impl Anywhere {
         Ok(())
     }
 
-    /// What is in a folder: `FOLDER/KIND/.../ID`.
+    /// Parses a key in a folder: `FOLDER/KIND/.../ID`.
     fn kind_and_id<'a>(&'a self, key: &'a str, folder: &str) -> Option<(Documents<'a>, &'a str)> {
         let (kind, rest) = key.strip_prefix(folder)?.strip_prefix('/')?.split_once('/')?;
         let documents = Documents {
@@ -272,7 +273,7 @@ fn last(key: &str) -> &str {
     key.rsplit('/').next().unwrap_or_default()
 }
 
-/// Whether a text can be an id: one that a client sends is never more of a key.
+/// Whether a text is a valid id. A client's id must not contain separators of keys.
 fn is_plain(id: &str) -> bool {
     let may_be = |c: char| c.is_ascii_alphanumeric() || matches!(c, '-' | '_');
     (1..=MAX_ID).contains(&id.len()) && id.chars().all(may_be)
@@ -281,7 +282,7 @@ fn is_plain(id: &str) -> bool {
 fn written<T: Serialize>(key: &str, document: &Document<T>) -> Result<Bytes, ServiceError> {
     let bytes = serde_json::to_vec(document).map_err(|error| failed(key, error))?;
     if bytes.len() as u64 > MAX_BYTES {
-        return Err(failed(key, format!("it has more than {MAX_BYTES} bytes")));
+        return Err(failed(key, format!("the document has more than {MAX_BYTES} bytes")));
     }
     Ok(bytes.into())
 }
@@ -358,7 +359,7 @@ mod tests {
         let mut is_first = true;
         let changed = one.change::<u64>("d", |document| {
             if std::mem::replace(&mut is_first, false) {
-                // The store is in memory, and waits for nothing.
+                // The store is in memory, so the future completes without waiting.
                 let faster = other.change::<u64>("d", |document| document.content += 10);
                 assert!(faster.now_or_never().unwrap().unwrap().is_some());
             }

@@ -1,4 +1,4 @@
-//! The sessions of the store that there are: listed without waking them, and swept.
+//! Listing and expiring sessions in the store without loading them.
 
 use std::collections::BTreeMap;
 use std::time::{Duration, SystemTime};
@@ -15,36 +15,36 @@ use crate::service::error::ServiceError;
 use crate::service::held::{Held, no_session};
 use crate::service::owner::Owner;
 
-/// Records that are read at the same time.
+/// Maximum number of records read at once.
 pub(super) const AT_ONCE: usize = 16;
-/// What leads nowhere after so long is not about to.
+/// Age from which an index entry without an object is stale, and not just being created.
 pub(super) const STRAY: Duration = Duration::from_hours(1);
-/// What a node has not used for so long it leaves to the store alone.
+/// How long this server caches an unused session of the store.
 const MAX_KEPT: Duration = Duration::from_mins(10);
 
-/// A session, as it is listed.
+/// A session in a listing.
 pub struct Listed {
-    /// Its id, which nobody can guess.
+    /// Its id, which cannot be guessed.
     pub id: String,
-    /// Its name, if it was given one.
+    /// Its name, if set.
     pub name: Option<String>,
-    /// What it does, as far as this server knows.
+    /// Its status as far as this server knows.
     pub status: SessionStatus,
     /// Its image.
     pub image: String,
     /// Its labels.
     pub labels: BTreeMap<String, String>,
-    /// When it was made, forked or first restored.
+    /// Time at which it was created, forked or first restored.
     pub created: SystemTime,
     /// Seconds since its last run ended.
     pub idle_seconds: f64,
-    /// Seconds until its lease ends, if it has one.
+    /// Seconds until its lease expires, if it has a lease.
     pub lease_seconds: Option<f64>,
-    /// Whether it is one of this process alone.
+    /// Whether it exists only in this process.
     pub(crate) is_here: bool,
 }
 
-/// A session of the store, as its record says.
+/// A session's record in the store.
 pub(in crate::service) struct Found {
     pub info: StoredInfo,
     pub about: About,
@@ -83,7 +83,7 @@ impl Listed {
 }
 
 impl AtHand {
-    /// It as it is listed, while it is used.
+    /// The listing of a session in use.
     pub(crate) fn listed(&self) -> Listed {
         Listed {
             lease_seconds: self.lease_seconds(),
@@ -93,11 +93,12 @@ impl AtHand {
 }
 
 impl Service {
-    /// Somebody's session of that id or name, without waking it.
+    /// Lists an owner's session by id or name without loading it.
     ///
     /// # Errors
     ///
-    /// [`ServiceError::NoSession`] when there is none, or it is somebody else's; when the store fails.
+    /// Returns [`ServiceError::NoSession`] if the session does not exist or belongs to another
+    /// owner. Also fails if the store fails.
     pub async fn listed(&self, owner: &Owner, id: &str) -> Result<Listed, ServiceError> {
         match (self.anywhere(), self.find(owner, id)) {
             (Some(anywhere), Err(ServiceError::NoSession { .. })) => {
@@ -110,11 +111,11 @@ impl Service {
         }
     }
 
-    /// All sessions of somebody, the oldest first.
+    /// All sessions of an owner, oldest first.
     ///
     /// # Errors
     ///
-    /// When the store fails.
+    /// Fails if the store fails.
     pub async fn list(&self, owner: &Owner) -> Result<Vec<Listed>, ServiceError> {
         let mut all: Vec<Listed> = self.shared.of_owner(owner).iter().map(Listed::here).collect();
         if let Some(anywhere) = self.anywhere() {
@@ -125,7 +126,7 @@ impl Service {
         Ok(all)
     }
 
-    /// What a session of the store does, as far as this node knows.
+    /// The status of a session in the store, as far as this server knows.
     fn status_of(&self, info: &StoredInfo) -> SessionStatus {
         match (&info.node, self.shared.runtime.sessions().get(&info.id)) {
             (Some(_), _) => SessionStatus::Running,
@@ -134,28 +135,28 @@ impl Service {
         }
     }
 
-    /// Gives up what this node keeps of sessions of the store that nobody uses.
+    /// Drops cached sessions of the store that are unused.
     pub(in crate::service) fn sweep_kept_sessions(&self) {
         if let Some(anywhere) = self.anywhere() {
             anywhere.sessions.sweep(MAX_KEPT);
         }
     }
 
-    /// Removes the sessions of the store that nobody has used for so long on any server, or whose lease
-    /// has ended. It reads the records of those, and lists all.
+    /// Removes sessions of the store that no server has used for `idle`, or whose lease has
+    /// expired. Lists all sessions, and reads the records of those candidates.
     pub async fn sweep_store(&self, idle: Duration) {
         let Some(anywhere) = self.anywhere() else {
             return;
         };
         let swept = anywhere.sweep(idle).await;
         if let Err(error) = swept {
-            tracing::warn!(%error, "the store is not swept");
+            tracing::warn!(%error, "cannot remove expired sessions of the store");
         }
     }
 }
 
 impl Anywhere {
-    /// What the store says of somebody's session.
+    /// Reads the record of an owner's session.
     pub(super) async fn find(
         &self,
         owner: &Owner,
@@ -207,9 +208,9 @@ impl Anywhere {
         self.sweep_documents().await?;
         self.sessions.remove_strays(STRAY).await?;
         let collected = collect_chunks(self.sessions.store(), "sessions", CHUNK_GRACE).await;
-        tracing::debug!(?collected, "chunks of the store were looked through");
+        tracing::debug!(?collected, "unused chunks of the store were collected");
         collected.map_err(belljar::Error::from)?;
-        // What leads to no session: a server died while it made one.
+        // Index entries without a session: a server died while creating it.
         let store = self.sessions.store();
         let entries = store.list("owners").await.map_err(belljar::Error::from)?;
         for entry in entries {

@@ -1,4 +1,4 @@
-//! Whose a session is, and what it is called: the folders `owners` and `names` beside the sessions.
+//! Indexes of sessions by owner and name: the folders `owners` and `names`.
 
 use std::collections::HashMap;
 use std::sync::{MutexGuard, PoisonError};
@@ -13,13 +13,13 @@ use crate::service::error::ServiceError;
 use crate::service::held::{check_name, no_session};
 use crate::service::owner::Owner;
 
-/// Owners that are remembered; should there be more sessions, all are asked for again.
+/// Maximum number of cached owners. At this number, the cache is cleared.
 const MAX_OWNERS: usize = 100_000;
-/// The longest id in an entry of a name.
+/// Maximum length of an id in an index entry.
 const MAX_ID: u64 = 64;
 
 impl Anywhere {
-    /// Enters a session among those of its owner, and its name.
+    /// Adds a session to the indexes of its owner and name.
     pub(super) async fn enter(
         &self,
         owner: &Owner,
@@ -30,7 +30,8 @@ impl Anywhere {
         if let Some(name) = name {
             let (key, bytes) = (name_key(owner.name(), name), Bytes::from(id.to_owned()));
             let there = store.get(&key, MAX_ID).await.map_err(belljar::Error::from)?;
-            // What it led to is gone, as was seen before; of two that see that one gets the name.
+            // The entry's session is gone, as checked before. Of two concurrent creators, only one
+            // succeeds.
             let condition = there.map_or(Condition::Absent, |blob| Condition::Is(blob.version));
             let put = store.put(&key, bytes, condition).await.map_err(belljar::Error::from)?;
             if put == Put::Refused {
@@ -56,7 +57,7 @@ impl Anywhere {
         store.delete(&key).await.map_err(|error| belljar::Error::from(error).into())
     }
 
-    /// The id of somebody's session of that id or name.
+    /// Resolves an id or name of an owner's session to its id.
     pub(super) async fn id_of(&self, owner: &Owner, id: &str) -> Result<String, ServiceError> {
         let known = self.owners().get(id).cloned();
         if known.is_some_and(|known| known == owner.name()) {
@@ -71,7 +72,7 @@ impl Anywhere {
         self.named(owner, id).await?.ok_or_else(|| no_session(id))
     }
 
-    /// Somebody's session of that name.
+    /// The id of an owner's session with this name.
     pub(in crate::service) async fn named(
         &self,
         owner: &Owner,
@@ -98,7 +99,7 @@ impl Anywhere {
     }
 }
 
-/// The folder of somebody's sessions. A name may be anything, and a key may not.
+/// The index folder of an owner's sessions. Names are hashed, because keys have a limited alphabet.
 pub(super) fn owner_folder(owner: &str) -> String {
     format!("owners/{}", hash(owner))
 }

@@ -1,12 +1,10 @@
-//! Embeds the Python runner: its modules by dotted name, and a hash of them. Selects a folder of
-//! `src/memory/sys`.
+//! Embeds the Python runner: its modules by dotted name, and a hash of them.
 
 use std::fmt::Write as _;
 use std::path::{Path, PathBuf};
 use std::{env, fs};
 
 fn main() {
-    choose_memory();
     let runner = Path::new(&env::var("CARGO_MANIFEST_DIR").expect("cargo sets it"))
         .join("python-wasm")
         .join("runner");
@@ -55,29 +53,6 @@ fn modules(runner: &Path) -> Vec<(String, PathBuf)> {
     }
     found.sort();
     found
-}
-
-/// The folder of `src/memory/sys` for the target system. Another one can be selected for tests on
-/// Linux, and under miri, which does not map files.
-fn choose_memory() {
-    println!(
-        "cargo::rustc-check-cfg=cfg(memory, values(\"linux\", \"unix\", \"windows\", \"portable\"))"
-    );
-    println!("cargo::rerun-if-env-changed=BELLJAR_MEMORY");
-    let is_unix = env::var_os("CARGO_CFG_UNIX").is_some();
-    let system = env::var("CARGO_CFG_TARGET_OS").expect("cargo sets it");
-    let asked = env::var("BELLJAR_MEMORY").ok();
-    let memory = match (asked.as_deref(), system.as_str()) {
-        (Some("portable"), _) => "portable",
-        (Some("unix"), _) if is_unix => "unix",
-        (Some(other), _) => panic!("BELLJAR_MEMORY is {other:?}, neither unix nor portable"),
-        _ if env::var_os("CARGO_CFG_MIRI").is_some() => "portable",
-        (None, "linux") => "linux",
-        (None, "windows") => "windows",
-        (None, "macos" | "freebsd") => "unix",
-        (None, _) => "portable",
-    };
-    println!("cargo::rustc-cfg=memory={memory:?}");
 }
 
 /// A path as a string literal.

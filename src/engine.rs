@@ -8,9 +8,10 @@ use std::path::Path;
 use std::sync::{Arc, Mutex, PoisonError, Weak};
 use std::time::Instant;
 
+use belljar_passes::Tier;
+
 use crate::api::policy::RunLimits;
 use crate::api::request::ImageChoice;
-use crate::artifact::Tier;
 use crate::artifact::image::Image;
 use crate::engine::admission::{Starts, Turns};
 use crate::error::Error;

@@ -11,13 +11,13 @@ pub use crate::artifact::cache::pip::PipError;
 pub use crate::artifact::image::ImageError;
 pub use crate::artifact::{ArtifactError, CodeError};
 pub use crate::image::{BakeError, RecipeError};
-pub use crate::memory::MemoryError;
 pub use crate::sandbox::InstanceError;
 pub use crate::util::cause::Cause;
 use crate::util::cause::with_causes;
 pub use crate::util::error_code::Blame;
 use crate::util::error_code::{Code, Coded};
 pub use crate::workspace::{PathProblem, WorkspaceError};
+pub use belljar_memory::MemoryError;
 
 use crate::api::refusal::Refusal;
 use crate::store::StoreError;

@@ -3,9 +3,10 @@
 
 use std::path::Path;
 
+use belljar_value::{Value, wire};
+
 use crate::artifact::image::ImageError;
 use crate::util::cause::Cause;
-use crate::value::{Value, wire};
 
 /// Feeds one frame of a guest to a new transcript. Returns whether the runner sends such a frame.
 pub fn parse_frame(frame: &[u8]) -> bool {
@@ -80,7 +81,7 @@ pub fn checkpoint_of(text: &[u8]) -> Vec<u8> {
 ///
 /// If the module contains instructions that the meter does not know.
 pub fn meter_module(module: &[u8]) -> Result<Vec<u8>, Cause> {
-    crate::artifact::meter_module(module).map_err(Cause::new)
+    belljar_passes::meter(module).map_err(Cause::new)
 }
 
 /// Verifies that a metered module checks its fuel.
@@ -89,7 +90,7 @@ pub fn meter_module(module: &[u8]) -> Result<Vec<u8>, Cause> {
 ///
 /// If that cannot be verified.
 pub fn check_metered(module: &[u8]) -> Result<(), Cause> {
-    crate::artifact::check_module(module).map_err(Cause::new)
+    belljar_passes::check(module).map_err(Cause::new)
 }
 
 /// Reads a guest's typed value in 64 bytes of memory: the head is the text before the first NUL,

@@ -12,6 +12,7 @@ mod typed;
 
 use std::sync::{Arc, Mutex, PoisonError};
 
+use belljar_value::Value;
 use serde::{Deserialize, Serialize};
 
 pub(crate) use self::question::Question;
@@ -29,7 +30,6 @@ use crate::limits::{
 use crate::sandbox::calls::{Calls, Reply};
 use crate::sandbox::{Answer, Control, Host, Recorder, WORKSPACE_PATH};
 use crate::util::hex;
-use crate::value::Value;
 
 /// Version of the protocol; the runner rejects any other.
 const VERSION: u32 = 1;

@@ -41,7 +41,7 @@ pub mod fuzzing;
 mod guest; // the protocol with the runner, and one live interpreter
 mod image; // baking and choosing images
 mod limits; // fixed limits that users may meet
-mod memory; // linear memories and captured pages
+mod memory; // linear memories and stacks for wasmtime
 mod runtime; // entry points, async and blocking
 mod sandbox; // an image brought to life: limits, system calls, execution, tool calls
 pub mod session;
@@ -52,7 +52,6 @@ pub mod testing;
 #[cfg(test)]
 mod tests;
 mod util; // hex, progress, parallel work, error codes, hints
-pub mod value;
 mod workspace; // input and output files of a run
 
 pub use api::interrupt::Interrupt;
@@ -112,12 +111,21 @@ pub mod bundle {
     pub use crate::runtime::pack::{BundleInfo, BundleOptions};
 }
 
+/// Typed Python values, for [`Request::set`](crate::Request::set), typed results and
+/// [`Session::get`](crate::Session::get).
+pub mod value {
+    pub use belljar_value::{
+        Array, BigInt, Column, Data, DataFrame, Date, DateTime, Dtype, Index, Omission, Opaque,
+        Order, Series, Storage, Text, Time, Timedelta, Value, ValueError, Zone,
+    };
+}
+
 /// Settings of a runtime, and of the machine.
 pub mod setup {
-    pub use crate::artifact::Tier;
-    pub use crate::memory::{Strategy, trim_memory};
     pub use crate::runtime::RuntimeOptions;
     pub use crate::runtime::licenses::License;
+    pub use belljar_memory::{Strategy, trim_memory};
+    pub use belljar_passes::Tier;
 }
 
 /// The system's own walls around this process (Linux).

@@ -5,6 +5,8 @@
 use std::ops::RangeInclusive;
 use std::time::{Duration, Instant};
 
+pub(crate) use belljar_value::limits::*;
+
 // Requests.
 
 /// Maximum length of a run's code, in bytes.
@@ -92,20 +94,10 @@ pub(crate) const MAX_DISPLAY_FORMS: usize = 32;
 pub(crate) const MAX_VALUE_DEPTH: u32 = 32;
 /// Maximum number of items of one container of a result.
 pub(crate) const MAX_VALUE_ITEMS: u32 = 100_000;
-/// Maximum nesting of containers in a typed value.
-pub(crate) const MAX_TYPED_DEPTH: u32 = 32;
-/// Maximum number of JSON levels of a typed value: a dictionary in the tagged form has three.
-pub(crate) const MAX_TYPED_LEVELS: u32 = 120;
-/// Maximum number of values in a typed value; an array counts as one.
-pub(crate) const MAX_TYPED_ITEMS: usize = 250_000;
-/// Maximum number of JSON values in a typed value: a `timedelta` has six.
-pub(crate) const MAX_TYPED_NODES: usize = 6 * MAX_TYPED_ITEMS;
 /// Maximum size of a typed value's text, without its buffers, in bytes.
 pub(crate) const MAX_TYPED_HEAD: usize = 8 << 20;
 /// Ceiling of the limit on the total size of a typed value's buffers, in bytes.
 pub(crate) const MAX_TYPED_BYTES: u32 = 1 << 30;
-/// Maximum number of buffers of a typed value.
-pub(crate) const MAX_TYPED_BUFFERS: usize = 100_000;
 
 /// Maximum number of open tool calls: unanswered, or with an answer not yet fetched.
 pub(crate) const MAX_OPEN_CALLS: usize = 256;

@@ -22,6 +22,7 @@ mod wasi;
 
 use std::path::PathBuf;
 
+use belljar_memory::{MemoryError, Source, Tracker};
 use wasmtime::{Memory, Store, TypedFunc, Val};
 
 pub(crate) use capture::Kept;
@@ -42,7 +43,6 @@ pub(crate) use wasi::Descriptor;
 use self::state::State;
 use crate::artifact::image::{Image, InterruptAddresses};
 use crate::artifact::{CodeError, PAGE, STACK_POINTER};
-use crate::memory::{MemoryError, Source, Tracker};
 use crate::util::cause::Cause;
 use crate::util::error_code::{self, Coded};
 use crate::util::hint::Hint;

@@ -5,10 +5,11 @@ use std::collections::BTreeMap;
 use std::path::Path;
 
 use belljar_files::Packed;
+use belljar_passes::Tier;
 
 use crate::artifact::bundle::{self, BundleError, Writer};
 use crate::artifact::image::{Image, InterruptAddresses, Manifest, Reserved};
-use crate::artifact::{Artifact, Tier, compile_foreign};
+use crate::artifact::{Artifact, compile_foreign};
 use crate::error::Error;
 use crate::image::stamp;
 

@@ -10,6 +10,7 @@ use std::time::Duration;
 
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD as BASE64;
+use belljar_value::Value as PythonValue;
 use schemars::{JsonSchema, Schema, schema_for};
 use serde::de::value::MapAccessDeserializer;
 use serde::de::{Deserializer, MapAccess, Visitor};
@@ -23,7 +24,6 @@ use crate::api::request::{
     RequestLimits, Threads,
 };
 use crate::api::tool::{DeferredTool, Tool, ToolAnswer};
-use crate::value::Value as PythonValue;
 
 /// A run as a JSON object. Only `code` is required; an unknown key is rejected by name.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]

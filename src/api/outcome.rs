@@ -2,12 +2,12 @@
 
 pub(crate) mod event;
 
+use belljar_value::Value;
 use schemars::generate::SchemaSettings;
 use schemars::{JsonSchema, Schema};
 use serde::{Deserialize, Serialize};
 
 use self::event::Event;
-use crate::value::Value;
 
 /// Version of the JSON form of outcomes and requests. It increases when a key changes its meaning.
 pub const SCHEMA_VERSION: u32 = 1;

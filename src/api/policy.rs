@@ -7,6 +7,7 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 use std::time::Duration;
 
+use belljar_value::{Value, wire};
 use serde::{Deserialize, Serialize};
 
 use crate::api::refusal::{Field, Reason, ReasonKind, Refusal};
@@ -16,7 +17,6 @@ use crate::limits::{
     FIGURE_DPI, MAX_CODE, MAX_PATH_BYTES, MAX_PATH_NAMES, MAX_TOOL_ANSWER, MAX_TOOL_ARGUMENTS,
     MAX_TOOL_BYTES, MAX_TOOL_CALLS, MAX_TOOLS, MAX_TYPED_BYTES,
 };
-use crate::value::{Value, wire};
 
 /// Resolved limits of a run.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]

@@ -5,6 +5,7 @@ use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::Duration;
 
+use belljar_value::Value;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
@@ -12,7 +13,6 @@ use crate::api::interrupt::Interrupt;
 use crate::api::setters::setters;
 use crate::api::tool::{Answerer, Tool, ToolAnswer, ToolLimits};
 use crate::api::watch::{OutputWatcher, Watcher};
-use crate::value::Value;
 
 /// One run: its code, its inputs and its limits.
 ///

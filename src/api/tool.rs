@@ -13,6 +13,7 @@ use std::pin::Pin;
 use std::sync::Arc;
 use std::time::Duration;
 
+use belljar_value::Value as Typed;
 use jsonschema::Validator;
 use schemars::JsonSchema;
 use serde::Serialize;
@@ -25,7 +26,6 @@ pub use self::deferred::{DeferredTool, ToolAnswer, WaitingCall};
 pub use self::error::ToolError;
 pub use self::limits::ToolLimits;
 use crate::api::outcome::ToolErrorKind;
-use crate::value::Value as Typed;
 
 /// A function of the caller that the code can call: `tools.NAME(...)` after `import tools`.
 ///

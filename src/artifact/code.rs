@@ -10,13 +10,14 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::Instant;
 
+use belljar_memory::{Strategy, without_holes};
+use belljar_passes::PassError;
+use belljar_passes::Tier;
 use wasmtime::{Engine, Module};
 
-use super::passes::PassError;
 use super::split::{Split, SplitError, split};
-use super::{Artifact, PINS, Tier, compiler, config, passes};
+use super::{Artifact, PINS, compiler, config};
 use crate::artifact::cache::{Cache, CacheError, create_sealed, seal};
-use crate::memory::{Strategy, without_holes};
 use crate::util::cause::Cause;
 use crate::util::error_code::{self, Coded};
 use crate::util::hint::Hint;
@@ -130,13 +131,13 @@ pub(crate) enum Form {
 impl Form {
     fn wasm_of(self, artifact: &Artifact, tier: Tier) -> Result<Vec<u8>, CodeError> {
         match self {
-            Self::Metered => Ok(passes::on_code(wasm_of(artifact, tier)?)?),
+            Self::Metered => Ok(belljar_passes::on_code(wasm_of(artifact, tier)?)?),
             #[cfg(feature = "unmetered")]
             Self::Unmetered => wasm_of(artifact, tier),
             #[cfg(test)]
             Self::TellingOverflows => {
-                let module = passes::tell_overflows(&changed(artifact, tier)?)?;
-                Ok(passes::on_code(split(&module)?.code)?)
+                let module = belljar_passes::tell_overflows(&changed(artifact, tier)?)?;
+                Ok(belljar_passes::on_code(split(&module)?.code)?)
             }
         }
     }
@@ -306,7 +307,7 @@ pub(super) fn wasm_of(artifact: &Artifact, tier: Tier) -> Result<Vec<u8>, CodeEr
 fn changed(artifact: &Artifact, tier: Tier) -> Result<Vec<u8>, CodeError> {
     let path = artifact.module();
     let module = fs::read(&path).map_err(CacheError::io("read", &path))?;
-    Ok(passes::on_module(module, tier)?)
+    Ok(belljar_passes::on_module(module, tier)?)
 }
 
 /// Returns the initial memory of the artifact's module. Passes change its code but not its data.
@@ -332,9 +333,9 @@ const DIRECTORY: &str = "code";
 fn path_for(cache: &Cache, engine: &Engine, form: Form, tier: Tier) -> PathBuf {
     let mut hasher = DefaultHasher::new();
     form.hash(&mut hasher);
-    passes::versions().hash(&mut hasher);
+    belljar_passes::versions().hash(&mut hasher);
     compiler::compatibility(engine).hash(&mut hasher);
-    if let Some(version) = passes::tier_version(tier) {
+    if let Some(version) = belljar_passes::tier_version(tier) {
         version.hash(&mut hasher);
     }
     let module = &PINS.files.module.sha256[..16];

@@ -2,10 +2,11 @@
 
 use std::sync::Arc;
 
+use belljar_memory::Strategy;
 use wasmtime::{Config, Engine};
 
 use super::PINS;
-use crate::memory::{self, Creator, Strategy};
+use crate::memory::{self, Creator};
 
 /// Stack reserved for host functions, which run on the guest's stack.
 const HOST_STACK: usize = 1 << 20;
@@ -15,7 +16,7 @@ pub(super) fn engine(strategy: Strategy) -> wasmtime::Result<Engine> {
     let mut config = shared(cfg!(windows));
     if strategy.maps() {
         config.with_host_memory(Arc::new(Creator));
-        if let Some(stacks) = memory::stacks() {
+        if let Some(stacks) = memory::stack_creator() {
             config.with_host_stack(stacks);
         }
     }

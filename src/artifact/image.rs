@@ -9,12 +9,13 @@ use std::io;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
+use belljar_memory::{MemoryError, Source, Strategy, without_holes};
+
 use belljar_files::Packed;
 pub(crate) use format::{InterruptAddresses, Manifest, Reserved};
 
 use crate::artifact::bundle::BundleError;
 use crate::artifact::cache::{CacheError, create_sealed, seal};
-use crate::memory::{MemoryError, Source, Strategy, without_holes};
 use crate::util::error_code::{Code, Coded};
 use crate::util::hint::Hint;
 

@@ -4,10 +4,11 @@
     reason = "Cranelift's settings are unsafe to name: one that is unsound makes unsound code"
 )]
 
+use belljar_passes::Tier;
 use wasmtime::{Config, Engine};
 
 use super::code::{CodeError, wasm_of};
-use super::{Artifact, Tier, config, passes};
+use super::{Artifact, config};
 use crate::util::cause::Cause;
 use crate::util::parallel::apart;
 use crate::util::progress::{Progress, Stage, Step};
@@ -28,7 +29,7 @@ pub(crate) fn compile_for(
     let engine = Engine::new(&config).map_err(failed)?;
     let _step = Step::begin(progress, Stage::CompileBundle, &format!("{} {target}", tier.name()));
     apart(|| {
-        let code = passes::on_code(wasm_of(artifact, tier)?)?;
+        let code = belljar_passes::on_code(wasm_of(artifact, tier)?)?;
         engine.precompile_module(&code).map_err(failed)
     })
 }

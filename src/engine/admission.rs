@@ -5,13 +5,13 @@ use std::pin::pin;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 
+use belljar_memory::Process;
 use tokio::sync::{Semaphore, SemaphorePermit, oneshot};
 
 use crate::api::interrupt::Interrupt;
 use crate::api::tenant::{Meter, Tenant};
 use crate::error::Error;
 use crate::limits::{MAX_START, MAX_START_WAIT};
-use crate::memory::Process;
 
 /// One in this many turns, and queue places, is reserved for tenants without any.
 const KEPT_OF: usize = 4;

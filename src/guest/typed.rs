@@ -2,11 +2,11 @@
 
 use std::sync::Arc;
 
+use belljar_value::{Value, wire};
 use serde::Serialize;
 
 use crate::api::policy::Plan;
 use crate::limits::{MAX_TYPED_DEPTH, MAX_TYPED_HEAD, MAX_TYPED_ITEMS};
-use crate::value::{Value, wire};
 
 /// Limits of a typed value, for the runner.
 #[derive(Clone, Copy, Debug, Serialize)]

@@ -1,9 +1,10 @@
 //! The images of a bundle: finds, describes and loads them.
 
+use belljar_memory::Strategy;
+
 use super::catalog::{StoredImage, is_built_in};
 use crate::artifact::bundle::{Bundle, BundleError};
 use crate::artifact::image::{Image, ImageError, inspect};
-use crate::memory::Strategy;
 
 /// Lists all images.
 pub(crate) fn list(bundle: &Bundle) -> Vec<StoredImage> {

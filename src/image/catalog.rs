@@ -4,11 +4,12 @@ use std::fs;
 use std::io;
 use std::path::PathBuf;
 
+use belljar_passes::Tier;
+
 use super::bake::{self, LockedPackage, StoredRecipe};
 use super::choose::{BUILT_IN, tier_for};
 use super::error::BakeError;
 use super::recipe::Recipe;
-use crate::artifact::Tier;
 use crate::artifact::cache::{Cache, CacheError, seal};
 use crate::artifact::image::{ImageError, Manifest, inspect};
 

@@ -4,8 +4,10 @@ use std::collections::HashSet;
 use std::path::Path;
 use std::sync::LazyLock;
 
+use belljar_passes::Tier;
+
 use super::recipe::Recipe;
-use crate::artifact::Tier;
+use crate::artifact::tier_of;
 
 /// Recipes of the built-in images, smallest first.
 pub(crate) static BUILT_IN: LazyLock<[Recipe; 3]> = LazyLock::new(|| {
@@ -33,7 +35,7 @@ pub(crate) fn choose(code: &str) -> &'static str {
 
 /// Returns the smallest tier that contains the modules named in `code`.
 pub(crate) fn tier_for(code: &str) -> Tier {
-    imported_modules(code).into_iter().map(Tier::of_module).max().unwrap_or(Tier::Core)
+    imported_modules(code).into_iter().map(tier_of).max().unwrap_or(Tier::Core)
 }
 
 /// Returns the top-level modules in the code's import statements. Text that only looks like an

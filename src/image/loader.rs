@@ -5,6 +5,9 @@ use std::io;
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, PoisonError};
 
+use belljar_memory::Strategy;
+use belljar_passes::Tier;
+
 use super::bake;
 use super::catalog::{BOOT, Shelf, StoredImage, is_built_in};
 use super::choose::BUILT_IN;
@@ -13,8 +16,7 @@ use super::recipe::Recipe;
 use crate::artifact::bundle::{Bundle, BundleError};
 use crate::artifact::cache::{Cache, CacheError, create_atomically, seal};
 use crate::artifact::image::{Image, ImageError, Manifest, inspect};
-use crate::artifact::{Artifact, HAS_COMPILER, PINS, Tier, first_memory, pass_versions};
-use crate::memory::Strategy;
+use crate::artifact::{Artifact, HAS_COMPILER, PINS, first_memory};
 use crate::sandbox::Factory;
 use crate::util::progress::{Progress, Stage};
 
@@ -297,7 +299,7 @@ impl ImageStore {
     fn boot(&self) -> Result<Image, BakeError> {
         let path = self.shelf.path(BOOT)?;
         let artifact = PINS.files.module.sha256.clone();
-        let key = format!("{artifact}\n{}", pass_versions());
+        let key = format!("{artifact}\n{}", belljar_passes::versions());
         if let Some(image) = self.load_current(&path, &key)? {
             return Ok(image);
         }

@@ -6,8 +6,8 @@ use std::path::{Path, PathBuf};
 
 use serde::Deserialize;
 
+use crate::artifact::PINS;
 use crate::artifact::cache::seal::hash_bytes;
-use crate::artifact::{PINS, pass_versions};
 use crate::util::cause::Cause;
 use crate::util::error_code::{Code, Coded};
 
@@ -34,7 +34,7 @@ fn foundation(base: &str) -> String {
         "{BAKERY}\n{base}\n{}\n{}\n{}\n{}\n",
         PINS.files.module.sha256,
         PINS.files.stdlib.sha256,
-        pass_versions(),
+        belljar_passes::versions(),
         sources::HASH,
     )
 }

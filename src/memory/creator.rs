@@ -6,9 +6,8 @@
 
 use std::cell::RefCell;
 
+use belljar_memory::Slot;
 use wasmtime::{LinearMemory, MemoryCreator, MemoryType};
-
-use super::{Region, Slot};
 
 thread_local! {
     /// The slot for the current instantiation on this thread. wasmtime's trait has no parameter to
@@ -40,8 +39,8 @@ impl Creator {
 
 // SAFETY: the contract is that the memory is at least as large as requested, zero except for the
 // image, and that `reserved + guard` bytes from its base belong to this memory alone and are
-// inaccessible past its size. For the module's memory, `Region` ensures this with a private mapping
-// of `Region::RESERVED` bytes, checked here against the request. The only other memory is the heap
+// inaccessible past its size. For the module's memory, `Slot` ensures this with a private mapping
+// of `Slot::RESERVED` bytes, checked here against the request. The only other memory is the heap
 // of exception objects, for which the engine is configured with no reservation and no guard
 // (`artifact::config`), so that its accesses are bounds-checked, and it may move.
 unsafe impl MemoryCreator for Creator {
@@ -57,32 +56,33 @@ unsafe impl MemoryCreator for Creator {
             return Ok(Box::new(ExceptionHeap(Vec::new())));
         }
         let slot = NEXT.take().ok_or("a memory was asked for outside an instantiation")?;
-        if reserved.unwrap_or(0).saturating_add(guard) > Region::RESERVED
-            || minimum > slot.region().len()
-        {
+        if reserved.unwrap_or(0).saturating_add(guard) > Slot::RESERVED || minimum > slot.len() {
             return Err("the engine asks for more memory than a slot reserves".into());
         }
-        Ok(Box::new(slot))
+        Ok(Box::new(Memory(slot)))
     }
 }
 
+/// The memory of the module.
+struct Memory(Slot);
+
 // SAFETY: a slot's base never moves, `len` bytes from it are readable and writable, and the rest of
-// its reservation is not accessible (see `Region`).
-unsafe impl LinearMemory for Slot {
+// its reservation is not accessible.
+unsafe impl LinearMemory for Memory {
     fn byte_size(&self) -> usize {
-        self.region().len()
+        self.0.len()
     }
 
     fn byte_capacity(&self) -> usize {
-        Region::CAPACITY
+        Slot::CAPACITY
     }
 
     fn grow_to(&mut self, new_size: usize) -> wasmtime::Result<()> {
-        Ok(self.region_mut().grow(new_size)?)
+        Ok(self.0.grow(new_size)?)
     }
 
     fn as_ptr(&self) -> *mut u8 {
-        self.region().base()
+        self.0.base()
     }
 }
 
@@ -115,10 +115,9 @@ unsafe impl LinearMemory for ExceptionHeap {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::memory::{Backing, Pool};
+    use belljar_memory::{Pool, Source, Strategy};
     use std::io::Write;
     use std::panic::{AssertUnwindSafe, catch_unwind};
-    use std::sync::Arc;
 
     const PAGE: usize = 65_536;
 
@@ -129,7 +128,10 @@ mod tests {
     fn slot() -> Option<Slot> {
         let mut file = tempfile::tempfile().unwrap();
         file.write_all(&vec![7; PAGE]).unwrap();
-        Some(Pool::new(0).lasting(&Arc::new(Backing::new(file, 0, PAGE).unwrap())).unwrap())
+        match Source::from_file(Strategy::Map, file, 0, PAGE).unwrap() {
+            Source::Mapped(image) => Some(Pool::new(0).lasting(&image).unwrap()),
+            Source::Copied(_) => panic!("this system maps no images"),
+        }
     }
 
     fn ask(bytes: usize) -> Result<Box<dyn LinearMemory>, String> {
@@ -166,7 +168,7 @@ mod tests {
     #[test]
     fn more_than_a_slot_has_is_refused() {
         Creator::provide(slot(), || assert!(ask(PAGE + 1).is_err()));
-        let huge = Some(Region::RESERVED + 1);
+        let huge = Some(Slot::RESERVED + 1);
         Creator::provide(slot(), || {
             let memory = Creator.new_memory(MemoryType::new(1, None), PAGE, None, huge, 0);
             assert!(memory.is_err());

@@ -22,11 +22,13 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::Duration;
 
+use belljar_passes::Tier;
+use belljar_value::Value;
+
 use crate::api::outcome::{FileEntry, Outcome};
 use crate::api::policy::RunLimits;
 use crate::api::request::{Policy, Request};
 use crate::api::tool::{ToolAnswer, WaitingCall};
-use crate::artifact::Tier;
 use crate::engine::run::{CheckReport, Run};
 use crate::error::Error;
 use crate::runtime::block_on::Reactor;
@@ -36,7 +38,6 @@ use crate::session::{
     SessionInfo, SessionOptions,
 };
 use crate::store::{Condition, Store};
-use crate::value::Value;
 use crate::{runtime, session};
 
 /// A [`belljar::Runtime`](crate::Runtime) with blocking methods. Clones are cheap and share

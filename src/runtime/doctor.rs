@@ -3,14 +3,15 @@
 use std::fs;
 use std::path::{Path, PathBuf};
 
+use belljar_memory::Strategy;
+use belljar_passes::Tier;
 use serde::Serialize;
 
 use crate::artifact::bundle::{Bundle, BundleError};
 use crate::artifact::cache::{Cache, CacheError, pip, seal};
 use crate::artifact::image::{ImageError, inspect, verify};
-use crate::artifact::{Artifact, Code, PINS, Tier, code_file};
+use crate::artifact::{Artifact, Code, PINS, code_file};
 use crate::image::{Shelf, StoredImage, bundled, stamp};
-use crate::memory::Strategy;
 use crate::util::cause::with_causes;
 use crate::util::hint::Hint;
 
@@ -188,7 +189,7 @@ fn code_of(cache: &Cache, tier: Tier) -> Finding {
             let takes = match tier {
                 Tier::Core => "some seconds",
                 Tier::Data => "half a minute",
-                Tier::All => "about a minute",
+                _ => "about a minute",
             };
             Finding {
                 mend: Some(mend),

@@ -3,7 +3,8 @@
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
-use crate::artifact::Tier;
+use belljar_passes::Tier;
+
 use crate::artifact::bundle::Bundle;
 use crate::artifact::cache::Cache;
 use crate::engine::Engine;

@@ -1,10 +1,9 @@
 //! What a runtime needs of a process that locks itself down.
 
 use belljar_lockdown::Lockdown;
+use belljar_passes::Tier;
 
 use super::Runtime;
-use crate::artifact::Tier;
-use crate::memory;
 
 impl Runtime {
     /// Starts a lock-down of this process: takes from it what runs do not need, so that code which
@@ -37,7 +36,7 @@ impl Runtime {
     /// [`RuntimeBuilder::temp_dir`](crate::RuntimeBuilder::temp_dir) has to be named if
     /// [`Run::keep`](crate::Run::keep) is called.
     pub fn lockdown(&self) -> Lockdown {
-        memory::prepare();
+        belljar_memory::prepare();
         // Without a file, memory is all the room there is.
         let _ = self.engine.roots.pool().has_spool();
         self.sessions.prepare();

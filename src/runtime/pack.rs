@@ -9,15 +9,16 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use belljar_files::Packed;
+use belljar_memory::Strategy;
+use belljar_passes::Tier;
 
 use crate::artifact::bundle::{self, Bundle, BundleError, Manifest, Processor, Writer};
 use crate::artifact::cache::Cache;
 use crate::artifact::cache::seal::hash_bytes;
-use crate::artifact::{Artifact, Codes, Form, Need, PINS, Tier, code_file, compile_for, left_out};
+use crate::artifact::{Artifact, Codes, Form, Need, PINS, code_file, compile_for, left_out};
 use crate::engine::Engine;
 use crate::error::Error;
 use crate::image::stamp;
-use crate::memory::Strategy;
 use crate::runtime::doctor::tree_size;
 use crate::util::parallel::apart;
 use crate::util::progress::Progress;

@@ -4,12 +4,12 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use belljar_files::Files;
+use belljar_memory::{PageStore, Pages};
 use wasmtime::Val;
 
 use super::{Descriptor, Instance, InstanceError, State};
 use crate::artifact::PAGE;
 use crate::artifact::image::Image;
-use crate::memory::{PageStore, Pages};
 
 /// An interpreter at rest, without its image and its files.
 #[derive(Clone, Debug)]

@@ -1,10 +1,10 @@
 //! Gives a guest its fuel slice by slice, and counts how much it has used.
 
+use belljar_passes::{FUEL, MAX_QUIET, OVERRUN, REFUEL};
 use wasmtime::{AsContextMut, Caller, Global, Instance, Linker, Val};
 
 use super::State;
 use super::control::give_way;
-use crate::artifact::{FUEL, MAX_QUIET, OVERRUN, REFUEL};
 
 /// The fuel given to a guest.
 #[derive(Debug)]

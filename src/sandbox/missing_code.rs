@@ -2,10 +2,11 @@
 
 use std::sync::Arc;
 
+use belljar_passes::{LIBRARIES, MISSING, Tier};
 use wasmtime::{Linker, format_err};
 
 use super::State;
-use crate::artifact::{LIBRARIES, MISSING, Tier};
+use crate::artifact::tier_of;
 
 /// A guest called code that its tier does not contain.
 #[derive(Clone, Debug, thiserror::Error)]
@@ -35,7 +36,7 @@ impl Held {
     /// not. Ends the guest if the run should restart.
     pub(super) fn answer(&self, frame: &[u8], is_seen: bool) -> Result<Vec<u8>, Missing> {
         let name: String = serde_json::from_slice(frame).unwrap_or_default();
-        let needs = Tier::of_module(&name);
+        let needs = tier_of(&name);
         if self.tier >= needs {
             if self.left_out.contains(&name) {
                 let why = "this bundle was made without it; one made with `--whole-library`, or with \

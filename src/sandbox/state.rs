@@ -103,7 +103,7 @@ impl State {
             calls: Arc::default(),
             meter: Meter::default(),
             held: Held {
-                tier: crate::artifact::Tier::Core,
+                tier: belljar_passes::Tier::Core,
                 left_out: Arc::default(),
                 grows: false,
             },

@@ -5,6 +5,8 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
 use std::time::{Duration, Instant};
 
+use belljar_value::Value;
+
 use super::SessionError;
 use super::clock::Clock;
 use super::fence::{Fence, Pass};
@@ -21,7 +23,6 @@ use crate::engine::run::judge::{self, Failure};
 use crate::engine::{Engine, on_blocking_thread};
 use crate::error::Error;
 use crate::sandbox::{Control, StopReason};
-use crate::value::Value;
 
 /// Limits the number of sessions in memory.
 pub(super) trait Room: Send + Sync {

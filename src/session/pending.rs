@@ -4,6 +4,7 @@
 use std::collections::BTreeMap;
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
+use belljar_value::Value as Typed;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
@@ -18,7 +19,6 @@ use crate::api::tool::{DeferredTool, Tool, ToolAnswer, ToolLimits, WaitingCall};
 use crate::error::Error;
 use crate::limits::{MAX_LOGGED_LEVELS, MAX_WAITING_BYTES, MAX_WAITING_VALUES};
 use crate::sandbox::calls::{LogRoom, Logged, LoggedAnswer, Weight};
-use crate::value::Value as Typed;
 
 /// A run that waits for answers.
 #[derive(Clone, Debug)]

@@ -3,11 +3,12 @@
 use std::collections::BTreeMap;
 use std::time::Duration;
 
+use belljar_value::{Omission, Value};
+
 use super::{Session, SessionError};
 use crate::error::Error;
 use crate::guest::Question;
 use crate::limits::QUESTION_TIME;
-use crate::value::{Omission, Value};
 
 /// Completions of a name in code.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]

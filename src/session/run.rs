@@ -385,7 +385,7 @@ impl Core {
             kept: Some(&state.kept),
         };
         let mut interpreter = Interpreter::start(&context.engine.factory, &options)?;
-        let pages = state.kept.pages.count() * crate::memory::HOST_PAGE;
+        let pages = state.kept.pages.count() * belljar_memory::HOST_PAGE;
         if !state.kept.hosts.is_empty() || pages > LONG_RESTORE {
             let here = tokio::runtime::Handle::current();
             interpreter = aside(true, move || {
@@ -468,7 +468,7 @@ impl Core {
         self.residence = residence;
         if freed.0.is_some() || freed.1.is_some() {
             drop(freed);
-            crate::memory::note_freed();
+            belljar_memory::note_freed();
         }
     }
 

@@ -76,7 +76,7 @@ impl State {
                 documents += self.list_bytes();
             }
         }
-        (pages * crate::memory::HOST_PAGE) as u64 + files + lists.max(documents)
+        (pages * belljar_memory::HOST_PAGE) as u64 + files + lists.max(documents)
     }
 
     /// Returns the approximate size of the state's document in a checkpoint, in bytes. Documents

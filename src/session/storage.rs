@@ -5,9 +5,9 @@ use std::path::Path;
 use std::sync::Arc;
 
 use belljar_files::{Content, Pool, PoolOptions};
+use belljar_memory::PageStore;
 
 use crate::error::Error;
-use crate::memory::PageStore;
 use crate::sandbox::Roots;
 
 /// Pages and files of all sessions.

@@ -233,8 +233,10 @@ fn what_is_kept() {
 #[test]
 fn every_bound_is_compared() {
     let tests = include_str!("documents.rs");
-    for line in include_str!("../limits.rs").lines() {
-        let Some(constant) = line.strip_prefix("pub(crate) const ") else {
+    let limits = [include_str!("../limits.rs"), include_str!("../../crates/value/src/limits.rs")];
+    for line in limits.iter().flat_map(|text| text.lines()) {
+        let constant = line.strip_prefix("pub(crate) const ").or(line.strip_prefix("pub const "));
+        let Some(constant) = constant else {
             continue;
         };
         let name = constant.split(':').next().unwrap_or_default();
@@ -277,7 +279,7 @@ fn numbers_of_their_own_modules() {
     says("docs/internals/metering.md", &format!("gives way every {slice} million units"));
     says("docs/internals/architecture.md", &format!("gives way every {slice} million units"));
     says("docs/reference/security.md", &format!("gives way every {slice} million units"));
-    let resident = number("src/memory/sys/linux/region.rs", "KEEP_RESIDENT") >> 20;
+    let resident = number("crates/memory/src/sys/linux/region.rs", "KEEP_RESIDENT") >> 20;
     says("docs/reference/security.md", &format!("amount to more than {resident} MiB"));
     says("docs/internals/architecture.md", &format!("there is more than {resident} MiB of them"));
     let idle = number("src/runtime.rs", "MAX_IDLE");
@@ -285,8 +287,8 @@ fn numbers_of_their_own_modules() {
     let row =
         format!("| idle memories kept | {idle}, or as many as `concurrency`, at least {least};");
     says("docs/reference/limits.md", &row);
-    let stacks = number("src/memory/sys/linux/stacks.rs", "MAX_IDLE");
-    let resident = number("src/memory/sys/linux/stacks.rs", "MAX_RESIDENT") >> 10;
+    let stacks = number("crates/memory/src/sys/linux/stacks.rs", "MAX_IDLE");
+    let resident = number("crates/memory/src/sys/linux/stacks.rs", "MAX_RESIDENT") >> 10;
     says(
         "docs/reference/limits.md",
         &format!("| idle stacks kept | {stacks}, each of {resident} KiB |"),

@@ -10,8 +10,9 @@ use std::fs;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
+use belljar_passes::Tier;
+
 use crate::api::request::Request;
-use crate::artifact::Tier;
 use crate::engine::run::Run;
 use crate::runtime::Runtime;
 

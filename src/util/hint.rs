@@ -6,6 +6,17 @@ pub(crate) trait Hint {
     fn hint(&self) -> Option<String>;
 }
 
+impl Hint for belljar_memory::MemoryError {
+    fn hint(&self) -> Option<String> {
+        let source = std::error::Error::source(self)?.downcast_ref::<std::io::Error>()?;
+        (source.kind() == std::io::ErrorKind::OutOfMemory).then(|| {
+            "every sandbox reserves 4 GiB of address space, of which it uses little: raise the limit \
+             on that (ulimit -v)"
+                .into()
+        })
+    }
+}
+
 /// Error number for too many open files in the system; the same on every Unix.
 #[cfg(unix)]
 const ENFILE: i32 = 23;

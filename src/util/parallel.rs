@@ -5,9 +5,8 @@
 use std::num::NonZero;
 use std::sync::{Mutex, OnceLock, PoisonError};
 
+use belljar_memory::Process;
 use rayon::{ThreadBuilder, ThreadPool, ThreadPoolBuilder};
-
-use crate::memory::Process;
 
 /// Runs `work`, which may use rayon to divide itself. It must be short and must not wait, because
 /// all requests in the process share these threads.

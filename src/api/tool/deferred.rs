@@ -2,12 +2,12 @@
 
 use std::collections::BTreeMap;
 
+use belljar_value::Value as Typed;
 use schemars::JsonSchema;
 use serde::{Deserialize, Deserializer, Serialize};
 use serde_json::{Value, json};
 
 use super::Tool;
-use crate::value::Value as Typed;
 
 /// A tool without a function, as declared in JSON. `Tool::from` converts it to a tool.
 ///

@@ -4,11 +4,12 @@ use std::fs::{self, File};
 use std::io::{self, Read};
 use std::path::{Component, Path};
 
+use belljar_passes::Tier;
 use serde::{Deserialize, Serialize};
 
 use super::BundleError;
+use crate::artifact::Artifact;
 use crate::artifact::cache::seal::hash_bytes;
-use crate::artifact::{Artifact, Tier};
 use crate::limits::MAX_BUNDLE_MANIFEST;
 
 /// Name of the manifest in the bundle.

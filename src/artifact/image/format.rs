@@ -95,7 +95,7 @@ pub(super) fn write(file: &mut File, manifest: &Manifest, memory: &[u8]) -> io::
     head.extend_from_slice(&Sha256::digest(memory));
     head.extend_from_slice(&head_hash(&head, &manifest));
     head.extend_from_slice(&manifest);
-    crate::memory::reserve(file, offset + memory.len() as u64)?;
+    belljar_memory::reserve(file, offset + memory.len() as u64)?;
     file.write_all(&head)?;
 
     let mut zeros = 0;

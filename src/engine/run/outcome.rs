@@ -4,6 +4,8 @@ use std::collections::{HashMap, HashSet};
 use std::io;
 use std::time::Instant;
 
+use belljar_value::Value;
+
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD as BASE64;
 use sha2::{Digest, Sha256};
@@ -18,7 +20,6 @@ use crate::guest::interpreter::{Observed, Task};
 use crate::limits::{MAX_INLINE, MAX_INLINE_TOGETHER};
 use crate::sandbox::{List, Recorder, WORKSPACE_PATH};
 use crate::util::hex;
-use crate::value::Value;
 use crate::workspace::{Changes, Workspace};
 
 /// All data on a run that has ended.

@@ -8,6 +8,7 @@ use std::time::{Duration, Instant};
 
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD as BASE64;
+use belljar_value::wire;
 use serde::Deserialize;
 use serde_json::{Value, json};
 
@@ -15,7 +16,6 @@ use super::{Asks, Calls, Fresh, Inner};
 use crate::api::outcome::ToolErrorKind;
 use crate::api::tool::ToolError;
 use crate::limits::MAX_OPEN_CALLS;
-use crate::value::{self, wire};
 
 /// A call.
 #[derive(Deserialize)]
@@ -42,7 +42,7 @@ impl CallFrame {
     }
 
     /// Parses a byte with the length of the name, the name, and the arguments in the encoding of
-    /// `value::wire`, with all bytes after the head.
+    /// `belljar_value::wire`, with all bytes after the head.
     fn read_typed(frame: &[u8]) -> Result<Self, String> {
         let named = frame.split_first().and_then(|(length, rest)| {
             let (name, payload) = rest.split_at_checked(usize::from(*length))?;
@@ -51,7 +51,7 @@ impl CallFrame {
         let (name, payload) = named.ok_or("the frame names no tool")?;
         let failed = |why: &dyn std::fmt::Display| format!("the arguments are no values: {why}");
         // Buffers may overlap, but their total size may not exceed the frame's.
-        let arguments: value::Value =
+        let arguments: belljar_value::Value =
             wire::read(payload, &[], payload.len() as u64).map_err(|e| failed(&e))?;
         arguments.check().map_err(|e| failed(&e))?;
         Ok(Self {
@@ -289,7 +289,7 @@ pub(super) fn answer(value: &[u8]) -> Vec<u8> {
     [b"{\"ok\":", value, b"}"].concat()
 }
 
-/// Encodes a typed answer that `value::wire` has written.
+/// Encodes a typed answer that `belljar_value::wire` has written.
 pub(super) fn typed(wire: &[u8]) -> Vec<u8> {
     [b"{\"typed\":\"", BASE64.encode(wire).as_bytes(), b"\"}"].concat()
 }

@@ -96,7 +96,7 @@ impl Inner {
     fn weigh(&mut self, value: Value, is_typed: bool) -> Result<Vec<u8>, ToolError> {
         let bytes = if is_typed {
             // A mistake in an answer concerns its author; the code sees an internal error.
-            crate::value::wire::write(&serde_json::from_value(value)?)?
+            belljar_value::wire::write(&serde_json::from_value(value)?)?
         } else {
             serde_json::to_vec(&value)?
         };

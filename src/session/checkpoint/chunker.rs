@@ -4,9 +4,9 @@ use std::collections::{BTreeMap, HashMap};
 use std::io;
 
 use belljar_files::Content as FileContent;
+use belljar_memory::{HOST_PAGE, Pages, Stretch};
 
 use super::format::{FILE_CHUNK, Name, PieceEntry, hole};
-use crate::memory::{HOST_PAGE, Pages, Stretch};
 
 /// Number of a guest's pages, by address, that share a chunk. Aligned windows deduplicate: the same
 /// pages at the same addresses give the same chunk, whatever surrounds them.

@@ -8,13 +8,13 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 
 use belljar_files::{Content, MAX_LEN, Pool, WeakContent};
+use belljar_memory::{HOST_PAGE, Imported, Pages};
 use rayon::prelude::*;
 
 use super::chunk_reader::{Chunks, Opener, in_batches, part};
 use super::format::{HOLE, MAX_CHUNK, Name, hole_length};
 use super::problem::Problem;
 use crate::limits::MAX_CHECKPOINT_FILES;
-use crate::memory::{HOST_PAGE, Imported, Pages};
 use crate::session::storage::Storage;
 use crate::util::parallel::on_all_cores;
 

@@ -13,6 +13,7 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::Duration;
 
+use belljar_memory::{HOST_PAGE, Strategy};
 use serde_json::Value;
 
 use super::contents::Frozen;
@@ -24,7 +25,6 @@ use crate::api::policy::RunLimits;
 use crate::api::request::{Mount, Policy};
 use crate::artifact::PAGE;
 use crate::artifact::image::{Image, Manifest};
-use crate::memory::{HOST_PAGE, Strategy};
 use crate::session::clock::Times;
 use crate::session::storage::Storage;
 

@@ -4,8 +4,7 @@ use std::fs::File;
 use std::io::{self, Read, Seek};
 
 use belljar_files::ContentReader;
-
-use crate::memory::read_exact_at;
+use belljar_memory::read_exact_at;
 
 /// The input of a checkpoint reader.
 pub(super) trait Input: Read + Seek + Send + Sync {

@@ -5,6 +5,7 @@ use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError, Weak};
 
 use belljar_files::Files;
+use belljar_memory::Pages;
 
 use super::chunk_table::Listing;
 use super::fetch::{Faded, Fetched};
@@ -14,7 +15,6 @@ use super::problem::Problem;
 use super::state_reader::{Documents, Made};
 use super::validate::Room;
 use crate::error::Error;
-use crate::memory::Pages;
 use crate::session::lazy::{Earlier, Source, Unread};
 use crate::session::state::State;
 use crate::session::storage::Storage;

@@ -6,6 +6,7 @@ use std::sync::{Arc, Weak};
 use std::time::{Duration, SystemTime};
 
 use belljar_files::{Content as FileContent, Files, Kind, Node, OpenOn};
+use belljar_memory::HOST_PAGE;
 use rayon::prelude::*;
 use serde::Serialize;
 
@@ -20,7 +21,6 @@ use super::format::{
 use super::open_files::open_files;
 use super::pending::{self, WaitingDocument};
 use super::trim::{Caps, Run};
-use crate::memory::HOST_PAGE;
 use crate::sandbox::Descriptor;
 use crate::session::history::HistoryEntry;
 use crate::session::pending::{Pending, PendingEntry};

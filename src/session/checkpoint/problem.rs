@@ -3,9 +3,10 @@
 use std::io;
 use std::path::Path;
 
+use belljar_memory::MemoryError;
+
 use super::format::Name;
 use crate::error::session::{ChunkProblem, FileAction};
-use crate::memory::MemoryError;
 use crate::session::SessionError;
 use crate::store::StoreError;
 

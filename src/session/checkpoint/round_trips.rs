@@ -5,6 +5,7 @@ use std::path::Path;
 use std::sync::Arc;
 
 use belljar_files::{Files, Limits};
+use belljar_value::Value as Typed;
 use proptest::prelude::*;
 use serde_json::json;
 
@@ -24,7 +25,6 @@ use crate::session::pending::{Pending, Pins};
 use crate::session::state::State;
 use crate::session::storage::Storage;
 use crate::session::timeline::Past;
-use crate::value::Value as Typed;
 
 /// A session under construction.
 struct Maker {

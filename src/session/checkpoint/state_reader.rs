@@ -4,6 +4,7 @@ use std::collections::{BTreeSet, HashMap};
 use std::sync::Arc;
 
 use belljar_files::{Content, Files};
+use belljar_memory::Pages;
 use rayon::prelude::*;
 use serde::de::DeserializeOwned;
 
@@ -15,7 +16,6 @@ use super::format::{ContentsDocument, HOLE, MAX_CHUNK, Name, PieceEntry, StateDo
 use super::open_files::Nameless;
 use super::problem::Problem;
 use super::validate::{Room, no_file, too_much, tree};
-use crate::memory::Pages;
 use crate::sandbox::Kept;
 use crate::session::state::State;
 use crate::session::storage::Storage;

@@ -6,6 +6,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use belljar_files::{Content, Files, Limits, Node};
+use belljar_memory::{HOST_PAGE, Pages};
 
 use super::format::{ContentsDocument, NodeEntry, Settings, TOPS};
 use super::open_files::{Elsewhere, Listed, reopen};
@@ -14,7 +15,6 @@ use crate::api::policy::{RunLimits, resolve};
 use crate::api::request::{Mount, Policy, Request, RequestLimits as Asked};
 use crate::artifact::PAGE;
 use crate::limits::MAX_CHECKPOINT_DOCUMENTS;
-use crate::memory::{HOST_PAGE, Pages};
 use crate::sandbox::{Descriptor, Kept, mount_paths};
 use crate::session::SessionError;
 use crate::session::history::{History, HistoryEntry};

@@ -8,6 +8,8 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
+use belljar_value::Value;
+
 use super::{Awake, Core, Unkept, aside};
 use crate::api::policy::Plan;
 use crate::error::Error;
@@ -17,7 +19,6 @@ use crate::limits::MAX_TYPED_BYTES;
 use crate::sandbox::{Ended, StopReason};
 use crate::session::context::Context;
 use crate::session::{SessionError, state::State};
-use crate::value::Value;
 
 impl Core {
     /// Answers a query; `None` if the interpreter gave no answer.

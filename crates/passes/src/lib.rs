@@ -1,0 +1,160 @@
+//! Passes: changes of the module between the artifact and the compiler.
+//!
+//! The passes [`WHOLE`] are applied to the module; it is split, and the passes [`CODE`] are applied
+//! to its code. Images contain the interpreter's memory, in which function pointers are table
+//! slots: a pass may renumber functions, but table entries must stay in their slots.
+
+#![deny(unsafe_code)]
+
+mod check;
+mod integers;
+mod meter;
+mod tier;
+mod tiers;
+
+use std::time::Instant;
+
+use wasmparser::{BinaryReaderError, ImportSectionReader, TypeRef};
+
+pub use check::{CheckError, check};
+pub use integers::IntegersError;
+pub use meter::{FUEL, MAX_QUIET, OVERRUN, REFUEL};
+pub use tier::{LIBRARIES, Library, Tier};
+pub use tiers::MISSING;
+
+/// A change of the module.
+struct Pass {
+    name: &'static str,
+    /// Smallest tier that contains the changed code.
+    from: Tier,
+    /// Increased with every change of the pass's output: compiled code and images are named after
+    /// it.
+    version: u32,
+    apply: fn(&[u8]) -> Result<Vec<u8>, PassError>,
+}
+
+/// Passes on the whole module, with its names and data, in this order.
+const WHOLE: &[Pass] = &[
+    Pass {
+        name: "flags of the C library",
+        from: Tier::Core,
+        version: integers::VERSION,
+        apply: |module| Ok(integers::apply_to_c_library(module)?),
+    },
+    Pass {
+        name: "integers",
+        from: Tier::Data,
+        version: integers::VERSION,
+        apply: |module| Ok(integers::apply(module)?),
+    },
+];
+
+/// Passes on its code, without names and data, in this order.
+const CODE: &[Pass] = &[Pass {
+    name: "meter",
+    from: Tier::Core,
+    version: meter::VERSION,
+    apply: |module| meter::apply(module, meter::TABLE_WAY),
+}];
+
+/// A pass cannot change the module.
+#[derive(Debug, thiserror::Error)]
+#[non_exhaustive]
+pub enum PassError {
+    /// The module cannot be parsed.
+    #[error("the Python module cannot be parsed")]
+    Parse(#[from] BinaryReaderError),
+    /// The module contains code that a pass does not support.
+    #[error("the pass `{pass}` cannot change the Python module: {why}")]
+    Unsupported {
+        /// Name of the pass.
+        pass: &'static str,
+        /// The unsupported code.
+        why: &'static str,
+    },
+    /// The module after the passes cannot be proved to stop.
+    #[error(transparent)]
+    Check(#[from] CheckError),
+    /// The integers pass does not support the module.
+    #[error(transparent)]
+    Integers(#[from] IntegersError),
+}
+
+/// Removes the code that is not in `tier`, and applies the passes on the whole module.
+///
+/// # Errors
+///
+/// If a pass cannot change the module.
+pub fn on_module(module: Vec<u8>, tier: Tier) -> Result<Vec<u8>, PassError> {
+    if tier == Tier::All {
+        return apply(WHOLE, module, tier);
+    }
+    let started = Instant::now();
+    let held = tiers::apply(&module, tier, LIBRARIES)?;
+    tracing::debug!(%tier, elapsed = ?started.elapsed(), "took what the tier does not hold");
+    drop(module);
+    apply(WHOLE, held, tier)
+}
+
+/// Applies the passes on the code, and proves that the resulting code stops.
+///
+/// # Errors
+///
+/// If a pass cannot change the code, or the proof fails.
+pub fn on_code(code: Vec<u8>) -> Result<Vec<u8>, PassError> {
+    let code = apply(CODE, code, Tier::All)?;
+    let started = Instant::now();
+    check(&code)?;
+    tracing::debug!(elapsed = ?started.elapsed(), "checked the module");
+    Ok(code)
+}
+
+fn apply(passes: &[Pass], mut module: Vec<u8>, tier: Tier) -> Result<Vec<u8>, PassError> {
+    for pass in passes.iter().filter(|pass| pass.from <= tier) {
+        let started = Instant::now();
+        module = (pass.apply)(&module)?;
+        tracing::debug!(pass = pass.name, elapsed = ?started.elapsed(), "changed the module");
+    }
+    Ok(module)
+}
+
+/// Returns the number of imported functions: the index of the first defined function.
+fn imported_functions(section: ImportSectionReader) -> Result<u32, BinaryReaderError> {
+    let mut count = 0;
+    for import in section.into_imports() {
+        if matches!(import?.ty, TypeRef::Func(_) | TypeRef::FuncExact(_)) {
+            count += 1;
+        }
+    }
+    Ok(count)
+}
+
+/// Makes a changed module report integer overflows. Only tests use it: no pass has its cost.
+///
+/// # Errors
+///
+/// If the module is not as expected.
+pub fn tell_overflows(module: &[u8]) -> Result<Vec<u8>, PassError> {
+    Ok(integers::tell_overflows(module)?)
+}
+
+/// Returns a key of all passes and their versions. Code and images depend on it.
+pub fn versions() -> String {
+    let passes = WHOLE.iter().chain(CODE);
+    passes.map(|pass| format!("{} {}", pass.name, pass.version)).collect::<Vec<_>>().join("\n")
+}
+
+/// Returns a key of the removal of code, in addition to [`versions`]: the code of `tier` depends on
+/// it.
+pub fn tier_version(tier: Tier) -> Option<String> {
+    (tier != Tier::All).then(|| format!("tiers {} {tier}", tiers::VERSION))
+}
+
+/// Meters a module of any compiler, without its data and without the check.
+///
+/// # Errors
+///
+/// If the meter does not support the module.
+pub fn meter(module: &[u8]) -> Result<Vec<u8>, PassError> {
+    meter::apply(module, 0)
+}

@@ -1,0 +1,48 @@
+//! The meter: makes a module count its own work, and call the host when its fuel is used up.
+//!
+//! One mutable 64-bit global contains the remaining fuel. The entries of some functions and the
+//! headers of loops subtract from it; if it is below zero they call the host, which lets other
+//! tasks run, stops the guest, or adds fuel. Innermost loops without calls subtract on exit, and
+//! trap after very many iterations. `docs/internals/metering.md` defines the unit and explains why
+//! a check is always reached; `check` verifies it on the pass's output.
+
+mod analyse;
+mod body;
+mod cut_set;
+mod helpers;
+mod rewrite;
+
+use super::PassError;
+
+/// Export name of the remaining fuel.
+pub const FUEL: &str = "belljar.fuel";
+/// Module and name of the imported function that adds fuel: it takes no parameters and returns the
+/// amount.
+pub const REFUEL: (&str, &str) = ("belljar", "refuel");
+
+/// Fuel that a loop subtracts when it has too many iterations without a check, by which the host
+/// recognizes it.
+pub const OVERRUN: i64 = 1 << 62;
+/// Maximum number of operators that a loop runs without a check. A byte-by-byte pass over the whole
+/// memory rarely has so many; they take a few seconds.
+pub const MAX_QUIET: u64 = 1 << 34;
+
+pub(super) const VERSION: u32 = 5;
+
+/// The longest path in a function in the Python module's table that makes no indirect calls. All
+/// tiers use this value, even if their own is smaller, so that the same functions are chosen on
+/// every tier.
+pub(super) const TABLE_WAY: u64 = 49_963;
+
+/// Makes `module` count its work. An indirect call is assumed to run `table_way` operators without
+/// a check, or more if there is such a function.
+pub(super) fn apply(module: &[u8], table_way: u64) -> Result<Vec<u8>, PassError> {
+    let analysed = analyse::analyse(module)?;
+    let cut = cut_set::cut_set(&analysed, table_way);
+    rewrite::rewrite(module, &analysed, &cut)
+}
+
+/// Returns the error for a module that the pass cannot meter.
+const fn unsupported(why: &'static str) -> PassError {
+    PassError::Unsupported { pass: "meter", why }
+}

@@ -24,7 +24,6 @@
 mod faces;
 #[doc(hidden)]
 pub mod fuzzing;
-mod hex;
 mod http;
 #[cfg(feature = "otel")]
 pub mod otel;
@@ -45,11 +44,11 @@ pub use http::problem::Problem;
 pub use http::tls::{Tls, TlsError};
 pub use routes::router;
 pub use server::Server;
-pub use service::anywhere::Listed;
 pub use service::error::{Class, ServiceError};
-pub use service::held::{Held, NewSession};
+pub use service::guest_work::GuestFuture;
 pub use service::memory::BudgetError;
+pub use service::owned_session::{NewSession, OwnedSession};
 pub use service::owner::{KeyLimits, Owner};
-pub use service::turn::Attended;
+pub use service::session_store::Listed;
 pub use service::view::View;
 pub use service::{Service, ServiceBuilder};

@@ -15,7 +15,7 @@ use crate::faces::{dify, e2b, judge0, jupyter, librechat, mcp, piston, sandbox_f
 use crate::http::app::App;
 use crate::http::face::Face;
 use crate::http::problem::Problem;
-use crate::http::{access, guard, health, sealed};
+use crate::http::{access, guard, health, request_body};
 
 /// Creates the routes of an interface.
 type Routes = fn(&App) -> Router<App>;
@@ -56,7 +56,7 @@ pub fn router(app: App) -> Router {
         // Body sizes are limited where bodies are read.
         .layer(DefaultBodyLimit::disable())
         .layer(from_fn_with_state(app.clone(), guard::check))
-        .layer(from_fn_with_state(app.clone(), sealed::seal))
+        .layer(from_fn_with_state(app.clone(), request_body::detach))
         .layer(CatchPanicLayer::new());
     let faces = match origins(&settings.origins) {
         Some(cors) => faces.layer(cors),

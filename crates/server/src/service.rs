@@ -1,22 +1,20 @@
 //! Runs and sessions of owners, independent of HTTP. All faces use this service.
 
-pub(crate) mod alone;
-pub(crate) mod anywhere;
+pub(crate) mod cache;
 pub(crate) mod environment;
 pub(crate) mod error;
-pub(crate) mod figures;
-pub(crate) mod held;
-pub(crate) mod kept;
+pub(crate) mod guest_work;
 pub(crate) mod memory;
+pub(crate) mod metrics;
+pub(crate) mod owned_session;
 pub(crate) mod owner;
-pub(crate) mod passing;
-mod place;
-pub(crate) mod questions;
+pub(crate) mod queries;
+pub(crate) mod run_files;
 mod saved;
+pub(crate) mod session_store;
 mod sessions;
-pub(crate) mod shelf;
-mod stored;
-pub(crate) mod turn;
+mod storage_quota;
+pub(crate) mod temporary;
 pub(crate) mod view;
 
 use std::collections::HashMap;
@@ -28,14 +26,14 @@ use belljar::cluster::StoredSessions;
 use belljar::outcome::CheckReport;
 use belljar::{Interrupt, Policy, Request, Run, Runtime};
 
-use anywhere::Anywhere;
+use cache::Caches;
 use error::ServiceError;
-use figures::Figures;
-use held::Held;
+use guest_work::{AdmittedWork, GuestFuture};
 use memory::{Budget, BudgetError};
+use metrics::Metrics;
+use owned_session::OwnedSession;
 use owner::{Owner, Work};
-use shelf::Shelves;
-use turn::{Attended, Turn};
+use session_store::SessionStore;
 
 /// Runs and sessions of [`Owner`]s. Clones share the same service.
 #[derive(Clone)]
@@ -45,17 +43,17 @@ pub struct Service {
 
 pub(crate) struct Shared {
     runtime: Runtime,
-    sessions: Mutex<HashMap<String, Held>>,
-    shelves: Shelves,
+    sessions: Mutex<HashMap<String, OwnedSession>>,
+    caches: Caches,
     /// Interrupts of all runs in progress or queued.
-    switches: Mutex<HashMap<u64, Interrupt>>,
+    interrupts: Mutex<HashMap<u64, Interrupt>>,
     next_run: AtomicU64,
-    figures: Figures,
+    metrics: Metrics,
     is_stopping: AtomicBool,
     /// The memory budget of the process.
     budget: Option<Budget>,
     /// Sessions in a store, available to all its servers.
-    anywhere: Option<Anywhere>,
+    session_store: Option<SessionStore>,
 }
 
 /// Configures a [`Service`].
@@ -65,7 +63,7 @@ impl ServiceBuilder {
     /// Keeps sessions in a store, available to all its servers.
     #[must_use]
     pub fn stored(mut self, sessions: StoredSessions) -> Self {
-        self.0.anywhere = Some(Anywhere::new(sessions));
+        self.0.session_store = Some(SessionStore::new(sessions));
         self
     }
 
@@ -104,13 +102,13 @@ impl Service {
         ServiceBuilder(Shared {
             runtime,
             sessions: Mutex::default(),
-            shelves: Shelves::default(),
-            switches: Mutex::default(),
+            caches: Caches::default(),
+            interrupts: Mutex::default(),
             next_run: AtomicU64::new(1),
-            figures: Figures::new(),
+            metrics: Metrics::new(),
             is_stopping: AtomicBool::new(false),
             budget: None,
-            anywhere: None,
+            session_store: None,
         })
     }
 
@@ -125,14 +123,18 @@ impl Service {
     /// # Errors
     ///
     /// Fails if the owner has reached a limit, or as for [`Runtime::run`].
-    pub fn run(&self, owner: &Owner, mut request: Request) -> Attended<Result<Run, ServiceError>> {
-        let turn = Turn::of_run(self, owner, &mut request);
+    pub fn run(
+        &self,
+        owner: &Owner,
+        mut request: Request,
+    ) -> GuestFuture<Result<Run, ServiceError>> {
+        let admitted = AdmittedWork::of_run(self, owner, &mut request);
         let interrupt = request.interrupt.clone();
         let runtime = self.shared.runtime.clone();
-        Attended::new(interrupt, async move {
-            let turn = turn?;
-            let ran = turn.scope(runtime.run(request)).await.map_err(ServiceError::from);
-            turn.note(ran.as_ref().map(|run| &run.outcome));
+        GuestFuture::new(interrupt, async move {
+            let admitted = admitted?;
+            let ran = admitted.scope(runtime.run(request)).await.map_err(ServiceError::from);
+            admitted.note(ran.as_ref().map(|run| &run.outcome));
             ran
         })
     }
@@ -154,7 +156,7 @@ impl Service {
 
     /// Removes expired cache entries, and sessions not used for `idle`. Call it periodically.
     pub fn sweep(&self, idle: Duration) {
-        self.sweep_shelves();
+        self.sweep_caches();
         self.sweep_sessions(idle);
         self.sweep_kept_sessions();
     }
@@ -166,7 +168,7 @@ impl Service {
 
     /// Interrupts all runs in progress or queued.
     pub fn interrupt_all(&self) {
-        for switch in self.shared.switches().values() {
+        for switch in self.shared.interrupts().values() {
             switch.interrupt();
         }
     }
@@ -174,13 +176,13 @@ impl Service {
     /// Number of runs in progress or queued.
     #[must_use]
     pub fn under_way(&self) -> usize {
-        self.shared.switches().len()
+        self.shared.interrupts().len()
     }
 }
 
 impl Shared {
-    fn switches(&self) -> MutexGuard<'_, HashMap<u64, Interrupt>> {
-        self.switches.lock().unwrap_or_else(PoisonError::into_inner)
+    fn interrupts(&self) -> MutexGuard<'_, HashMap<u64, Interrupt>> {
+        self.interrupts.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     fn is_stopping(&self) -> bool {

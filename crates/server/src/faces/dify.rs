@@ -15,7 +15,7 @@ use serde_json::{Value, json};
 
 use crate::faces::process;
 use crate::http::app::App;
-use crate::http::authed::{Admission, Authed, BadBody};
+use crate::http::authenticated::{AuthenticatedJson, BadBody, FaceAuth};
 use crate::http::face::Face;
 use crate::http::problem::Problem;
 use crate::http::status::{retry, status};
@@ -34,7 +34,7 @@ pub(crate) fn routes() -> Router<App> {
 
 struct Dify;
 
-impl Admission for Dify {
+impl FaceAuth for Dify {
     fn no_key() -> Response {
         no_key()
     }
@@ -69,9 +69,9 @@ const PYTHON: &str = "python3";
 
 async fn run(
     State(app): State<App>,
-    Authed {
+    AuthenticatedJson {
         owner, body: asked, ..
-    }: Authed<Dify, Asked>,
+    }: AuthenticatedJson<Dify, Asked>,
 ) -> Result<Response, Response> {
     if asked.language != PYTHON {
         return Err(unsupported());

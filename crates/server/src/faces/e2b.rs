@@ -43,7 +43,7 @@ use self::registry::Sandboxes;
 use crate::http::access::route;
 use crate::http::app::App;
 use crate::http::idempotency::{self, Refused};
-use crate::http::sealed;
+use crate::http::request_body;
 
 /// Adds E2B's routes to a router. The control plane is matched by path. Requests whose headers or
 /// host name name a sandbox go to that sandbox before any other routing, whatever their path.
@@ -116,7 +116,7 @@ async fn to_sandbox(State(data): State<Router>, mut request: Request, next: Next
     match address.port {
         None | Some(ENVD | INTERPRETER) => {
             // If another face also has a route for this path, its path parameters are among them.
-            sealed::clear_others(request.extensions_mut());
+            request_body::clear_other_extensions(request.extensions_mut());
             data.oneshot(request).await.unwrap_or_else(|never| match never {})
         }
         Some(port) => closed(&address.sandbox, port),

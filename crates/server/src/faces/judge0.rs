@@ -22,14 +22,14 @@ use self::fields::{ENCODED, Fields};
 use crate::faces::process::{self, Ending};
 use crate::http::app::App;
 use crate::http::auth::Keys;
-use crate::http::authed::{Admission, Authed, BadBody};
+use crate::http::authenticated::{AuthenticatedJson, BadBody, FaceAuth};
 use crate::http::face::Face;
 use crate::http::problem::Problem;
 use crate::http::status::{retry, status};
+use crate::service::cache::Cached;
 use crate::service::environment::Environment;
 use crate::service::error::ServiceError;
 use crate::service::owner::Owner;
-use crate::service::shelf::Kept;
 
 /// Routes under a prefix, because the API's paths are generic.
 pub(crate) fn routes() -> Router<App> {
@@ -66,9 +66,9 @@ const TEXTS: [&str; 4] = ["source_code", "stdin", "expected_output", "command_li
 /// The result of a submission as JSON text, whose length counts against its owner's limits.
 struct Judged(String);
 
-impl Kept for Judged {
+impl Cached for Judged {
     const TIME: Duration = Duration::from_hours(1);
-    const MOST: usize = 10_000;
+    const MAX: usize = 10_000;
 
     fn memory(&self) -> u64 {
         self.0.len() as u64
@@ -178,7 +178,7 @@ async fn language(
 async fn submit(
     State(app): State<App>,
     Query(how): Query<How>,
-    Authed { owner, body, .. }: Authed<Judge0, Value>,
+    AuthenticatedJson { owner, body, .. }: AuthenticatedJson<Judge0, Value>,
 ) -> Result<Response, Response> {
     let shown = how.fields()?;
     let result = run(&app, &owner, body, how.is_encoded()).await.map_err(|unfit| match unfit {
@@ -198,11 +198,11 @@ async fn submit(
 async fn submit_batch(
     State(app): State<App>,
     Query(how): Query<How>,
-    Authed {
+    AuthenticatedJson {
         owner,
         body: Batch { submissions },
         ..
-    }: Authed<Judge0, Batch>,
+    }: AuthenticatedJson<Judge0, Batch>,
 ) -> Result<Response, Response> {
     check_batch(submissions.len())?;
     let runs = submissions.into_iter().map(|body| run(&app, &owner, body, how.is_encoded()));
@@ -214,7 +214,7 @@ async fn submit_batch(
             // Other submissions of the batch are judged anyway.
             Err(Unfit::Field(field, why)) => json!({field: [why]}),
             Err(Unfit::Failed(error)) => {
-                let answer = json!({"error": error.told()});
+                let answer = json!({"error": error.public_message()});
                 failure.get_or_insert(error);
                 answer
             }
@@ -294,13 +294,13 @@ async fn run(
     fields.insert("finished_at".into(), now().into());
     let text = serde_json::to_string(&fields).unwrap_or_default();
     // The result is not stored if it exceeds its owner's limit.
-    app.service().shelve(owner, &token, Arc::new(Judged(text)));
+    app.service().cache(owner, &token, Arc::new(Judged(text)));
     Ok(fields)
 }
 
 /// The result of an owner's submission.
 fn judged(app: &App, owner: &Owner, token: &str) -> Option<Map<String, Value>> {
-    let judged = app.service().shelved::<Judged>(owner, token)?;
+    let judged = app.service().cached::<Judged>(owner, token)?;
     serde_json::from_str(&judged.0).ok()
 }
 
@@ -461,7 +461,7 @@ fn owner(keys: &Keys, headers: &HeaderMap) -> Option<Owner> {
 
 struct Judge0;
 
-impl Admission for Judge0 {
+impl FaceAuth for Judge0 {
     fn owner(keys: &Keys, parts: &Parts) -> Option<Owner> {
         owner(keys, &parts.headers)
     }

@@ -20,7 +20,7 @@ use serde_json::{Value, json};
 use self::cancelling::Requests;
 use self::store::{Disk, Store};
 use crate::http::app::App;
-use crate::http::authed::{Admission, BadBody};
+use crate::http::authenticated::{BadBody, FaceAuth};
 use crate::http::face::Face;
 use crate::http::problem::Problem;
 use crate::http::status::{retry, status};
@@ -29,7 +29,7 @@ use crate::service::error::{Class, ServiceError};
 /// Routes under a prefix, because the API's paths are generic:
 /// `LIBRECHAT_CODE_BASEURL=http://HOST/librechat`.
 pub(crate) fn routes() -> Router<App> {
-    let kept = Arc::new(Kept::default());
+    let kept = Arc::new(Shared::default());
     let routes = Router::new()
         .merge(exec::routes())
         .merge(files::routes())
@@ -45,12 +45,12 @@ pub(crate) fn parse(body: Value) -> bool {
 
 /// State shared by requests.
 #[derive(Default)]
-struct Kept {
+struct Shared {
     disk: Disk,
     requests: Requests,
 }
 
-impl Kept {
+impl Shared {
     fn store(&self, app: &App) -> Store {
         Store::new(app, &self.disk)
     }
@@ -69,7 +69,7 @@ fn told(status: StatusCode, message: impl Into<Value>) -> Response {
 
 struct LibreChat;
 
-impl Admission for LibreChat {
+impl FaceAuth for LibreChat {
     fn no_key() -> Response {
         no_key()
     }

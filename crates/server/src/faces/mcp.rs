@@ -4,11 +4,11 @@
 //! to the client's owner in the [`Service`](crate::Service). With [`Functions`], code can call
 //! functions outside its sandbox.
 
-mod about;
 mod arguments;
 mod calls;
 mod catalog;
 mod conversations;
+mod description;
 pub(crate) mod fuzzing;
 mod handler;
 mod http;

@@ -18,7 +18,7 @@ use serde_json::{Map, Value, json};
 use crate::faces::process::{self, Ending};
 use crate::http::app::App;
 use crate::http::auth::Keys;
-use crate::http::authed::{Admission, Authed, BadBody};
+use crate::http::authenticated::{AuthenticatedJson, BadBody, FaceAuth};
 use crate::http::face::Face;
 use crate::http::problem::Problem;
 use crate::http::status::{retry, status};
@@ -67,7 +67,7 @@ async fn packages(
 
 struct Piston;
 
-impl Admission for Piston {
+impl FaceAuth for Piston {
     fn owner(keys: &Keys, parts: &Parts) -> Option<Owner> {
         keys.owner_of_plain(&parts.headers)
     }
@@ -88,7 +88,7 @@ impl Admission for Piston {
 async fn execute(
     State(app): State<App>,
     Extension(environment): Extension<Environment>,
-    Authed { owner, body, .. }: Authed<Piston, Value>,
+    AuthenticatedJson { owner, body, .. }: AuthenticatedJson<Piston, Value>,
 ) -> Result<Response, Response> {
     let version = &environment.contents(app.service()).await.map_err(failed)?.version;
     let ceilings = app.service().runtime().ceilings();

@@ -21,7 +21,7 @@ use serde_json::{Value, json};
 use crate::faces::process::{self, Ending};
 use crate::http::app::App;
 use crate::http::auth::Keys;
-use crate::http::authed::{Admission, Authed, BadBody};
+use crate::http::authenticated::{AuthenticatedJson, BadBody, FaceAuth};
 use crate::http::face::Face;
 use crate::http::problem::Problem;
 use crate::http::status::{retry, status};
@@ -143,9 +143,9 @@ const MAX_FETCHED: usize = 1_000;
 
 async fn run_code(
     State(app): State<App>,
-    Authed {
+    AuthenticatedJson {
         owner, body: asked, ..
-    }: Authed<SandboxFusion, CodeRequest>,
+    }: AuthenticatedJson<SandboxFusion, CodeRequest>,
 ) -> Result<Response, Response> {
     let is_pytest = match asked.language {
         Language::Python => false,
@@ -319,7 +319,7 @@ fn no_key() -> Response {
 
 struct SandboxFusion;
 
-impl Admission for SandboxFusion {
+impl FaceAuth for SandboxFusion {
     fn owner(keys: &Keys, parts: &Parts) -> Option<Owner> {
         keys.owner_of_plain(&parts.headers)
     }

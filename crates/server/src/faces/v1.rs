@@ -9,7 +9,7 @@ pub(crate) mod fuzzing;
 mod images;
 mod openapi;
 mod operation;
-mod questions;
+mod queries;
 mod runs;
 mod session_runs;
 mod sessions;
@@ -45,7 +45,7 @@ fn operations() -> Vec<Operation> {
         sessions::operations(),
         session_runs::operations(),
         files::operations(),
-        questions::operations(),
+        queries::operations(),
         checkpoints::operations(),
         terminal::operations(),
         images::operations(),

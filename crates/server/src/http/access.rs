@@ -13,6 +13,7 @@ use axum::http::header::{CONNECTION, CONTENT_LENGTH};
 use axum::http::{HeaderMap, HeaderName, HeaderValue, Method, StatusCode};
 use axum::middleware::Next;
 use axum::response::{IntoResponse, Response};
+use data_encoding::HEXLOWER;
 use futures_util::{StreamExt, stream};
 use hyper::body::{Frame, SizeHint};
 use tokio_util::sync::CancellationToken;
@@ -20,15 +21,14 @@ use tracing::field::{Empty, display};
 use tracing::{Instrument, Level, Span};
 
 use super::app::{App, MAX_SOCKETS};
-use super::asker::Asker;
-use super::bounds::MAX_PLAIN;
+use super::connection::{ConnectionState, Socket};
 use super::forwarded::client_of;
-use super::inflow::Inflow;
-use super::link::{Link, Socket};
+use super::identity::Identity;
+use super::limits::MAX_PLAIN;
 use super::problem::Problem;
 use super::trace_context::TraceContext;
-use super::{asker, forwarded, rate_limit};
-use crate::hex::hex;
+use super::websocket_input::WebSocketInput;
+use super::{forwarded, identity, rate_limit};
 use crate::service::owner::Owner;
 
 const REQUEST_ID: HeaderName = HeaderName::from_static("x-request-id");
@@ -44,19 +44,19 @@ pub(crate) async fn log(State(app): State<App>, mut request: Request, next: Next
     let base = forwarded::note(&settings.trusted_proxies, &settings.base_path, &mut request);
     let span = span(&app, &request);
     let has_body = request.method() != Method::HEAD;
-    let connection = request.extensions().get::<Link>().cloned();
+    let connection = request.extensions().get::<ConnectionState>().cloned();
     let counting = connection.clone().map(|link| -> Box<dyn Fn(&str) -> bool + Send> {
         let app = app.clone();
         Box::new(move |owner| link.count(owner, app.connections()))
     });
-    let answering = asker::noting(counting, next.run(request));
-    let (response, asker) = answering.instrument(span.clone()).await;
-    let mut response = if asker.is_over {
+    let answering = identity::scope(counting, next.run(request));
+    let (response, identity) = answering.instrument(span.clone()).await;
+    let mut response = if identity.is_over_limit {
         too_many_connections()
     } else {
-        attend(&app, response, connection, &asker)
+        attend(&app, response, connection, &identity)
     };
-    let owner = asker.owner;
+    let owner = identity.owner;
     response.headers_mut().insert(REQUEST_ID, id);
     forwarded::place(base, response.headers_mut());
     if let Some(owner) = owner {
@@ -99,23 +99,28 @@ fn too_many_connections() -> Response {
 
 /// Ends a streaming response when its key is revoked. A WebSocket counts against the limit of its
 /// owner.
-fn attend(app: &App, response: Response, link: Option<Link>, asker: &Asker) -> Response {
-    let revoked = asker.revoked.clone().unwrap_or_default();
+fn attend(
+    app: &App,
+    response: Response,
+    link: Option<ConnectionState>,
+    identity: &Identity,
+) -> Response {
+    let revoked = identity.revoked.clone().unwrap_or_default();
     if response.status() != StatusCode::SWITCHING_PROTOCOLS {
-        if asker.revoked.is_none() || response.body().size_hint().exact().is_some() {
+        if identity.revoked.is_none() || response.body().size_hint().exact().is_some() {
             return response;
         }
         return response.map(|body| until(body, revoked));
     }
-    let owner = asker.owner.clone().unwrap_or_else(Owner::local);
-    let Some(place) = app.sockets().try_take(owner.name(), 1) else {
+    let owner = identity.owner.clone().unwrap_or_else(Owner::local);
+    let Some(place) = app.sockets().try_acquire(owner.name(), 1) else {
         let detail = format!("this key has {MAX_SOCKETS} WebSockets already, the maximum");
         return Problem::new(StatusCode::TOO_MANY_REQUESTS, "limit", detail).into_response();
     };
     if let Some(link) = link {
         link.become_socket(Socket {
             _place: place,
-            inflow: Mutex::new(Inflow::new(app, &owner)),
+            input: Mutex::new(WebSocketInput::new(app, &owner)),
             ends: [revoked, app.ended().clone()],
         });
     }
@@ -142,7 +147,7 @@ fn identify(headers: &mut HeaderMap) -> HeaderValue {
         let mut bytes = [0; 8];
         // Without random numbers, ids may repeat those of another process.
         let _ = getrandom::fill(&mut bytes);
-        (hex(&bytes), AtomicU64::new(1))
+        (HEXLOWER.encode(&bytes), AtomicU64::new(1))
     });
     // The id is in all log lines about the request.
     let is_fit = |id: &HeaderValue| id.len() <= MAX_ID && id.to_str().is_ok();

@@ -9,11 +9,11 @@ use tokio::sync::Mutex;
 use tokio_util::sync::CancellationToken;
 
 use super::auth::Keys;
-use super::bounds::{MAX_CONNECTIONS, MAX_OWNED, MAX_PLAIN, MAX_SPOOLED, MAX_UPLOADS, UNIT};
 use super::forwarded::TrustedProxy;
+use super::limiter::Limiter;
+use super::limits::{MAX_CONNECTIONS, MAX_OWNED, MAX_PLAIN, MAX_SPOOLED, MAX_UPLOADS, UNIT};
 use super::problem::Problem;
-use super::remembered::Remembered;
-use super::shares::Shares;
+use super::stored_responses::StoredResponses;
 use crate::http::face::Faces;
 use crate::service::Service;
 use crate::service::owner::Owner;
@@ -37,13 +37,13 @@ struct Shared {
     settings: Settings,
     readiness: Readiness,
     lockdown: OnceLock<String>,
-    remembered: Remembered,
-    body_memory: Shares,
-    waiting: Shares,
-    uploads: Shares,
-    spool: Shares,
-    connections: Shares,
-    sockets: Shares,
+    stored_responses: StoredResponses,
+    body_memory: Limiter,
+    waiting: Limiter,
+    uploads: Limiter,
+    spool: Limiter,
+    connections: Limiter,
+    sockets: Limiter,
     stopping: CancellationToken,
     ended: CancellationToken,
 }
@@ -101,7 +101,7 @@ impl App {
     pub fn new(service: Service, keys: Keys, settings: Settings) -> Self {
         let units = settings.body_memory.max(settings.body_bytes) / UNIT;
         let each = (units / 2).max(settings.body_bytes.div_ceil(UNIT));
-        let body_memory = Shares::new(units, each);
+        let body_memory = Limiter::new(units, each);
         // Without keys, there are no other owners to reserve connections for.
         let own_connections = if keys.are_needed() {
             MAX_PLAIN
@@ -114,13 +114,13 @@ impl App {
             settings,
             readiness: Readiness::default(),
             lockdown: OnceLock::new(),
-            remembered: Remembered::default(),
+            stored_responses: StoredResponses::default(),
             body_memory,
-            waiting: Shares::new(units / 2, each / 2),
-            uploads: Shares::new(MAX_UPLOADS, MAX_OWNED),
-            spool: Shares::new(MAX_SPOOLED, MAX_SPOOLED / 2),
-            connections: Shares::new(MAX_CONNECTIONS, own_connections),
-            sockets: Shares::new(MAX_CONNECTIONS, MAX_SOCKETS),
+            waiting: Limiter::new(units / 2, each / 2),
+            uploads: Limiter::new(MAX_UPLOADS, MAX_OWNED),
+            spool: Limiter::new(MAX_SPOOLED, MAX_SPOOLED / 2),
+            connections: Limiter::new(MAX_CONNECTIONS, own_connections),
+            sockets: Limiter::new(MAX_CONNECTIONS, MAX_SOCKETS),
             stopping: CancellationToken::new(),
             ended: CancellationToken::new(),
         };
@@ -155,32 +155,32 @@ impl App {
     }
 
     /// Limiter of memory for request bodies, in [`UNIT`]s.
-    pub(crate) fn body_memory(&self) -> &Shares {
+    pub(crate) fn body_memory(&self) -> &Limiter {
         &self.0.body_memory
     }
 
     /// Limiter of that memory for queued terminal messages.
-    pub(crate) fn waiting(&self) -> &Shares {
+    pub(crate) fn waiting(&self) -> &Limiter {
         &self.0.waiting
     }
 
     /// Limiter of concurrent uploads.
-    pub(crate) fn uploads(&self) -> &Shares {
+    pub(crate) fn uploads(&self) -> &Limiter {
         &self.0.uploads
     }
 
     /// Limiter of disk space for uploads, in MiB.
-    pub(crate) fn spool(&self) -> &Shares {
+    pub(crate) fn spool(&self) -> &Limiter {
         &self.0.spool
     }
 
     /// Limiter of connections other than WebSockets.
-    pub(crate) fn connections(&self) -> &Shares {
+    pub(crate) fn connections(&self) -> &Limiter {
         &self.0.connections
     }
 
     /// Limiter of WebSockets.
-    pub(crate) fn sockets(&self) -> &Shares {
+    pub(crate) fn sockets(&self) -> &Limiter {
         &self.0.sockets
     }
 
@@ -194,8 +194,8 @@ impl App {
         &self.0.ended
     }
 
-    pub(crate) fn remembered(&self) -> &Remembered {
-        &self.0.remembered
+    pub(crate) fn stored_responses(&self) -> &StoredResponses {
+        &self.0.stored_responses
     }
 }
 

@@ -5,12 +5,12 @@ use std::sync::{Arc, PoisonError, RwLock};
 use axum::http::HeaderMap;
 use axum::http::header::AUTHORIZATION;
 use base64::Engine as _;
+use data_encoding::HEXLOWER;
 use sha2::{Digest, Sha256};
 use subtle::ConstantTimeEq;
 use tokio_util::sync::CancellationToken;
 
-use super::asker;
-use crate::hex::hex;
+use super::identity;
 use crate::service::owner::{KeyLimits, Owner};
 
 /// A key: its account, its hash and its limits.
@@ -57,7 +57,7 @@ impl Key {
     pub fn generate(name: impl Into<String>, limits: KeyLimits) -> std::io::Result<(Self, String)> {
         let mut bytes = [0; 32];
         getrandom::fill(&mut bytes)?;
-        let text = format!("belljar_{}", hex(&bytes));
+        let text = format!("belljar_{}", HEXLOWER.encode(&bytes));
         let key = Self {
             name: name.into(),
             sha256: hash(&text),
@@ -134,12 +134,12 @@ impl Keys {
     #[must_use]
     pub fn owner(&self, key: Option<&str>) -> Option<Owner> {
         let (owner, revoked) = self.find(key)?;
-        if !asker::connects(owner.name()) {
+        if !identity::count_connection(owner.name()) {
             return None;
         }
-        asker::note(&owner);
+        identity::set_owner(&owner);
         if let Some(revoked) = revoked {
-            asker::note_revoked(&revoked);
+            identity::set_revocation(&revoked);
         }
         Some(owner)
     }
@@ -164,8 +164,8 @@ impl Keys {
         };
         let holders = holders.read().unwrap_or_else(PoisonError::into_inner);
         let found = holders.iter().find(|holder| holder.owner.name() == name);
-        found.inspect(|holder| asker::note_revoked(&holder.closed)).is_some()
-            && asker::connects(name)
+        found.inspect(|holder| identity::set_revocation(&holder.closed)).is_some()
+            && identity::count_connection(name)
     }
 
     /// The account with this name, for objects known to belong to it.

@@ -13,12 +13,16 @@ use axum::response::{IntoResponse, Response};
 use bytes::Bytes;
 use chrono::{DateTime, Utc};
 use futures_util::stream::try_unfold;
+use percent_encoding::{AsciiSet, NON_ALPHANUMERIC, utf8_percent_encode};
 use tokio::task::spawn_blocking;
 
 use super::problem::Problem;
 
 /// Bytes read from a file at a time.
 const PIECE: usize = 256 << 10;
+
+/// Characters that a file name in a header encodes.
+const RESERVED: &AsciiSet = &NON_ALPHANUMERIC.remove(b'-').remove(b'.').remove(b'_').remove(b'~');
 
 /// Metadata of a file to send.
 #[derive(Debug, Clone)]
@@ -185,7 +189,6 @@ fn part(range: &str, size: u64) -> Result<Asked, Problem> {
 
 /// Makes browsers save a file under the last component of its path, escaped.
 fn disposition(path: &str) -> String {
-    use std::fmt::Write;
     let name = path.rsplit('/').next().unwrap_or_default();
     let plain: String = name
         .chars()
@@ -197,14 +200,7 @@ fn disposition(path: &str) -> String {
             }
         })
         .collect();
-    let encoded = name.bytes().fold(String::new(), |mut text, byte| {
-        if byte.is_ascii_alphanumeric() || b"-._~".contains(&byte) {
-            text.push(byte.into());
-        } else {
-            let _ = write!(text, "%{byte:02X}");
-        }
-        text
-    });
+    let encoded = utf8_percent_encode(name, RESERVED);
     format!("attachment; filename=\"{plain}\"; filename*=UTF-8''{encoded}")
 }
 

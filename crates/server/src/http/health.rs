@@ -63,5 +63,5 @@ async fn metrics(State(app): State<App>, owner: Owner) -> Result<impl IntoRespon
         let problem = Problem::new(StatusCode::FORBIDDEN, "not_operator", detail);
         return Err(problem.hint("set operator = true for the key in the key file"));
     }
-    Ok(([(CONTENT_TYPE, OPEN_METRICS)], app.service().figures()))
+    Ok(([(CONTENT_TYPE, OPEN_METRICS)], app.service().metrics()))
 }

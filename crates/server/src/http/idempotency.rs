@@ -17,8 +17,8 @@ use tracing::Instrument;
 
 use super::app::App;
 use super::problem::Problem;
-use super::remembered::{Begin, Fingerprint, UnderWay};
-use super::sealed::{self, Reading};
+use super::request_body::{self, ReadMode};
+use super::stored_responses::{Fingerprint, InProgress, Lookup};
 use crate::service::owner::Owner;
 
 const KEY: HeaderName = HeaderName::from_static("idempotency-key");
@@ -34,7 +34,7 @@ pub(crate) enum Refused {
     /// The key is invalid.
     Key,
     /// The first request with this key is still in progress.
-    UnderWay,
+    InProgress,
     /// The first request with this key was different.
     Other,
 }
@@ -43,7 +43,7 @@ impl Refused {
     pub(crate) fn status(self) -> StatusCode {
         match self {
             Self::Key => StatusCode::BAD_REQUEST,
-            Self::UnderWay => StatusCode::CONFLICT,
+            Self::InProgress => StatusCode::CONFLICT,
             Self::Other => StatusCode::UNPROCESSABLE_ENTITY,
         }
     }
@@ -51,7 +51,7 @@ impl Refused {
     pub(crate) fn text(self) -> &'static str {
         match self {
             Self::Key => "an Idempotency-Key must have 1 to 255 characters",
-            Self::UnderWay => "a request with this Idempotency-Key is in progress",
+            Self::InProgress => "a request with this Idempotency-Key is in progress",
             Self::Other => "this Idempotency-Key was used for another request",
         }
     }
@@ -86,18 +86,18 @@ pub(crate) async fn remember_as(
         return refuse(Refused::Key);
     }
     let full = format!("{}\n{key}", request.uri().path());
-    match app.remembered().begin(app.service(), &owner, &full).await {
-        Begin::Answered(answer) => {
+    match app.stored_responses().begin(app.service(), &owner, &full).await {
+        Lookup::Stored(answer) => {
             let is_same =
                 answer.fingerprint.is_none() || answer.fingerprint == hash(request, &owner).await;
             if is_same {
-                answer.again()
+                answer.replay()
             } else {
                 refuse(Refused::Other)
             }
         }
-        Begin::UnderWay => refuse(Refused::UnderWay),
-        Begin::New(under_way) => {
+        Lookup::InProgress => refuse(Refused::InProgress),
+        Lookup::New(under_way) => {
             // If the client disconnects, the response is still stored.
             let answering = tokio::spawn(answer(under_way, request, next).in_current_span());
             answering.await.unwrap_or_else(|lost| match lost.try_into_panic() {
@@ -109,9 +109,9 @@ pub(crate) async fn remember_as(
 }
 
 /// Handles the first request with a key.
-async fn answer(under_way: UnderWay, request: Request, next: Next) -> Response {
+async fn answer(under_way: InProgress, request: Request, next: Next) -> Response {
     let hash = Arc::new(Mutex::new(Hash::of(&request)));
-    sealed::wrap(&request, |body| {
+    request_body::wrap(&request, |body| {
         Body::new(Hashed {
             body,
             hash: Arc::clone(&hash),
@@ -127,14 +127,14 @@ async fn answer(under_way: UnderWay, request: Request, next: Next) -> Response {
         return Problem::internal("the response was lost").into_response();
     };
     let fingerprint = hash.lock().unwrap_or_else(PoisonError::into_inner).end();
-    under_way.answered(&head, bytes.clone(), fingerprint);
+    under_way.store(&head, bytes.clone(), fingerprint);
     Response::from_parts(head, Body::from(bytes))
 }
 
 /// Reads and hashes a request without keeping its body; `None` if the body is incomplete.
 async fn hash(request: Request, owner: &Owner) -> Fingerprint {
     let mut hash = Hash::of(&request);
-    let request = sealed::open(request, owner, Reading::File(u64::MAX));
+    let request = request_body::open(request, owner, ReadMode::File(u64::MAX));
     let mut body = request.into_body().into_data_stream();
     while let Some(piece) = body.next().await {
         hash.sum.update(&piece.ok()?);
@@ -160,7 +160,7 @@ impl Hash {
         }
         Self {
             sum,
-            is_whole: !sealed::has_body(request),
+            is_whole: !request_body::has_body(request),
         }
     }
 

@@ -3,10 +3,10 @@
 use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
 
+use data_encoding::{HEXLOWER, HEXLOWER_PERMISSIVE};
 use serde::{Deserialize, Serialize};
 
 use super::auth::Key;
-use crate::hex::hex;
 use crate::service::owner::KeyLimits;
 
 /// A key file that cannot be used.
@@ -91,7 +91,7 @@ pub fn add(path: &Path, key: &Key) -> Result<(), KeysError> {
     };
     let entry = Entry {
         name: key.name.clone(),
-        sha256: hex(&key.sha256),
+        sha256: HEXLOWER.encode(&key.sha256),
         operator: key.is_operator,
         limits: key.limits.clone(),
     };
@@ -135,7 +135,9 @@ pub(super) fn parse(text: &str) -> Result<Vec<Key>, String> {
         if entry.name.is_empty() || !names.insert(entry.name.clone()) {
             return Err(format!("the name {:?} is empty or used by another key", entry.name));
         }
-        let sha256 = unhex(&entry.sha256)
+        let sha256 = HEXLOWER_PERMISSIVE.decode(entry.sha256.as_bytes()).ok();
+        let sha256 = sha256
+            .and_then(|bytes| bytes.try_into().ok())
             .ok_or_else(|| format!("sha256 of {:?} is not 64 hexadecimal digits", entry.name))?;
         Ok(Key {
             name: entry.name,
@@ -145,17 +147,6 @@ pub(super) fn parse(text: &str) -> Result<Vec<Key>, String> {
         })
     };
     file.key.into_iter().map(&mut read).collect()
-}
-
-fn unhex(text: &str) -> Option<[u8; 32]> {
-    let mut bytes = [0; 32];
-    if text.len() != 64 || !text.bytes().all(|byte| byte.is_ascii_hexdigit()) {
-        return None;
-    }
-    for (at, byte) in bytes.iter_mut().enumerate() {
-        *byte = u8::from_str_radix(&text[2 * at..2 * at + 2], 16).ok()?;
-    }
-    Some(bytes)
 }
 
 #[cfg(test)]

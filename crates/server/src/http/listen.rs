@@ -24,10 +24,10 @@ use tokio_util::task::TaskTracker;
 use tower::ServiceExt;
 use tower_http::timeout::TimeoutBody;
 
-use super::bounds::MAX_CONNECTIONS;
+use super::connection::{ConnectionState, ConnectionStream};
+use super::data_rate::RateChecked;
 use super::forwarded::Peer;
-use super::link::{Link, Linked};
-use super::pace::Paced;
+use super::limits::MAX_CONNECTIONS;
 #[cfg(feature = "tls")]
 use super::tls::Tls;
 
@@ -147,7 +147,7 @@ pub(crate) async fn serve(listener: Listener, serving: Serving, stop: Cancellati
             }
         };
         let (serving, stop) = (serving.clone(), stop.clone());
-        let link = Link::new(place, connections.token());
+        let link = ConnectionState::new(place, connections.token());
         tokio::spawn(async move {
             if let Err(error) = serving.accepted(stream, peer, link, stop).await {
                 tracing::debug!(%error, "a connection failed");
@@ -164,12 +164,12 @@ impl Serving {
         self,
         stream: Box<dyn Stream>,
         peer: Peer,
-        link: Link,
+        link: ConnectionState,
         stop: CancellationToken,
     ) -> Result<(), Box<dyn std::error::Error + Send + Sync>> {
         let mut stream = TimeoutStream::new(stream);
         stream.set_write_timeout(Some(self.write_timeout));
-        let stream = Linked::new(Paced::new(Box::pin(stream)), link.clone());
+        let stream = ConnectionStream::new(RateChecked::new(Box::pin(stream)), link.clone());
         #[cfg(feature = "tls")]
         if let Some(tls) = &self.tls {
             let agreed = tokio::time::timeout(HEAD_TIME, tls.acceptor().accept(stream));
@@ -186,7 +186,7 @@ impl Serving {
 /// Serves the requests of a connection in turn. After `stop`, only the current request is finished.
 async fn connection(
     stream: impl Stream + 'static,
-    (peer, link): (Peer, Link),
+    (peer, link): (Peer, ConnectionState),
     router: Router,
     stop: CancellationToken,
 ) -> hyper::Result<()> {

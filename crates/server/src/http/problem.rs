@@ -10,8 +10,8 @@ use belljar::request::Reason;
 use schemars::JsonSchema;
 use serde::Serialize;
 
+use super::body_error::{BodyError, UploadError};
 use super::status::{retry, status};
-use super::unread::{BodyError, UploadError};
 use crate::http::face::Face;
 use crate::service::error::ServiceError;
 
@@ -101,7 +101,7 @@ impl From<ServiceError> for Problem {
             hint: error.hint(),
             reasons,
             retry_after: error.retry_after(),
-            ..Self::new(status, error.code(), error.told())
+            ..Self::new(status, error.code(), error.public_message())
         }
     }
 }
@@ -162,7 +162,10 @@ mod status_number {
     use axum::http::StatusCode;
     use serde::Serializer;
 
-    #[expect(clippy::trivially_copy_pass_by_ref, reason = "serde passes a reference")]
+    #[expect(
+        clippy::trivially_copy_pass_by_ref,
+        reason = "serde passes a reference"
+    )]
     pub(super) fn serialize<S: Serializer>(
         status: &StatusCode,
         serializer: S,

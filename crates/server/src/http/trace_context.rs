@@ -1,8 +1,7 @@
 //! The trace of a request: the header `traceparent` of W3C Trace Context.
 
 use axum::http::HeaderMap;
-
-use crate::hex::hex;
+use data_encoding::HEXLOWER;
 
 /// A trace id and the client's span.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -30,7 +29,7 @@ impl TraceContext {
         // Without random numbers, the trace id is zero. The request still has its own id.
         let _ = getrandom::fill(&mut bytes);
         Self {
-            trace_id: hex(&bytes),
+            trace_id: HEXLOWER.encode(&bytes),
             parent_id: None,
         }
     }

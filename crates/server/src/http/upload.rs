@@ -11,9 +11,9 @@ use tokio::io::AsyncWriteExt;
 use tokio::sync::mpsc;
 
 use super::app::App;
-use super::sealed::{self, Reading};
-use super::shares::Share;
-use super::unread::{BodyError, UploadError};
+use super::body_error::{BodyError, UploadError};
+use super::limiter::Permit;
+use super::request_body::{self, ReadMode};
 use crate::service::owner::Owner;
 
 /// Maximum number of chunks buffered ahead of the reader.
@@ -39,14 +39,14 @@ enum Content {
 struct Spool {
     file: std::fs::File,
     /// Reserved disk space.
-    room: Mutex<Vec<Share>>,
+    room: Mutex<Vec<Permit>>,
 }
 
 /// Receives uploads of one owner.
 pub(crate) struct Receiver {
     app: App,
     owner: Owner,
-    _place: Share,
+    _place: Permit,
     /// Bytes of its parts in memory.
     kept: usize,
     /// Bytes in its file.
@@ -58,7 +58,7 @@ impl Receiver {
     /// Waits for a permit for another upload of this owner.
     pub(crate) async fn of(app: &App, owner: &Owner) -> Result<Self, UploadError> {
         app.service().has_memory()?;
-        let place = app.uploads().take(owner.name(), 1, PATIENCE).await;
+        let place = app.uploads().acquire(owner.name(), 1, PATIENCE).await;
         Ok(Self {
             app: app.clone(),
             owner: owner.clone(),
@@ -75,10 +75,10 @@ impl Receiver {
         request: Request,
         max: u64,
     ) -> Result<Received, UploadError> {
-        if sealed::length(request.headers()).is_some_and(|length| length > max) {
+        if request_body::content_length(request.headers()).is_some_and(|length| length > max) {
             return Err(BodyError::TooLong(max).into());
         }
-        let body = sealed::open(request, &self.owner, Reading::File(max)).into_body();
+        let body = request_body::open(request, &self.owner, ReadMode::File(max)).into_body();
         self.pieces(body.into_data_stream(), max).await
     }
 
@@ -135,7 +135,7 @@ impl Receiver {
             Arc::clone(self.spool.insert(Arc::new(Spool { file, room })))
         };
         while spool.taken() << 20 < bytes {
-            let share = self.app.spool().take(self.owner.name(), 1, PATIENCE).await;
+            let share = self.app.spool().acquire(self.owner.name(), 1, PATIENCE).await;
             spool.room().push(share.ok_or(UploadError::TooMany)?);
         }
         Ok(spool)
@@ -143,7 +143,7 @@ impl Receiver {
 }
 
 impl Spool {
-    fn room(&self) -> MutexGuard<'_, Vec<Share>> {
+    fn room(&self) -> MutexGuard<'_, Vec<Permit>> {
         self.room.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
@@ -182,13 +182,13 @@ pub(crate) async fn spooled<E: From<UploadError>>(
     app: &App,
     owner: &Owner,
     make: impl Future<Output = Result<(std::fs::File, u64), E>>,
-) -> Result<(std::fs::File, u64, Share), E> {
+) -> Result<(std::fs::File, u64, Permit), E> {
     // Few files of unknown length are created at once.
-    let place = app.uploads().take(owner.name(), 1, PATIENCE).await;
+    let place = app.uploads().acquire(owner.name(), 1, PATIENCE).await;
     let _place = place.ok_or(UploadError::TooMany)?;
     let (file, size) = make.await?;
     let mib = u32::try_from(size.div_ceil(1 << 20)).unwrap_or(u32::MAX);
-    let room = app.spool().take(owner.name(), mib, PATIENCE).await;
+    let room = app.spool().acquire(owner.name(), mib, PATIENCE).await;
     Ok((file, size, room.ok_or(UploadError::TooMany)?))
 }
 

@@ -129,7 +129,7 @@ impl ServiceError {
     /// The message for clients. Failures of the engine and the machine may name host paths, so
     /// their details are only in the log.
     #[must_use]
-    pub fn told(&self) -> String {
+    pub fn public_message(&self) -> String {
         match self {
             Self::Engine(error)
                 if matches!(error.blame(), Blame::Engine | Blame::Machine)

@@ -26,7 +26,7 @@ struct Account {
     tenant: Tenant,
     running: AtomicUsize,
     /// Number of sessions being created.
-    making: AtomicUsize,
+    creating: AtomicUsize,
     /// Locked while sessions are counted.
     counting: tokio::sync::Mutex<()>,
     today: Mutex<Day>,
@@ -72,7 +72,7 @@ pub(crate) enum Work {
     /// A client's code. Counts against runs per minute and concurrency.
     Run,
     /// A query such as completion. Counts against concurrency only.
-    Question,
+    Query,
     /// The server's own code. Only its fuel is counted.
     Setup,
 }
@@ -109,7 +109,7 @@ impl Owner {
             limits: RwLock::new(Settled::new(limits)),
             tenant: Tenant::new(),
             running: AtomicUsize::new(0),
-            making: AtomicUsize::new(0),
+            creating: AtomicUsize::new(0),
             counting: tokio::sync::Mutex::default(),
             today: Mutex::default(),
         }))
@@ -121,12 +121,12 @@ impl Owner {
     }
 
     /// Number of sessions being created.
-    pub(super) fn making(&self) -> &AtomicUsize {
-        &self.0.making
+    pub(super) fn creating(&self) -> &AtomicUsize {
+        &self.0.creating
     }
 
     /// Locks the counting of the account's sessions.
-    pub(super) async fn alone(&self) -> tokio::sync::MutexGuard<'_, ()> {
+    pub(super) async fn lock_count(&self) -> tokio::sync::MutexGuard<'_, ()> {
         self.0.counting.lock().await
     }
 
@@ -376,14 +376,14 @@ mod tests {
         owner.begin(Work::Run).unwrap();
         for _ in 0..5 {
             assert!(owner.begin(Work::Run).is_err());
-            assert!(owner.begin(Work::Question).is_err());
+            assert!(owner.begin(Work::Query).is_err());
         }
         owner.begin(Work::Setup).unwrap();
         owner.end(Work::Setup);
         owner.end(Work::Run);
         // A query does not use the quota of runs, and neither did refused runs.
-        owner.begin(Work::Question).unwrap();
-        owner.end(Work::Question);
+        owner.begin(Work::Query).unwrap();
+        owner.end(Work::Query);
         owner.begin(Work::Run).unwrap();
         owner.end(Work::Run);
         let refused = owner.begin(Work::Run);
@@ -395,6 +395,6 @@ mod tests {
             })
         ));
         // A query that is refused does not count against concurrency.
-        owner.begin(Work::Question).unwrap();
+        owner.begin(Work::Query).unwrap();
     }
 }

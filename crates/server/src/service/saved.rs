@@ -12,7 +12,7 @@ use serde::{Deserialize, Serialize};
 
 use super::Service;
 use super::error::ServiceError;
-use super::held::{Held, Origin};
+use super::owned_session::{Origin, OwnedSession};
 use super::owner::Owner;
 
 /// File name extension of a record.
@@ -53,28 +53,28 @@ impl Service {
     pub async fn save(&self, dir: &Path, end: Instant) -> std::io::Result<usize> {
         make(dir)?;
         let mut all = self.shared.all();
-        all.retain(|held| {
-            let labels = held.session().info().labels;
+        all.retain(|session| {
+            let labels = session.view().info().labels;
             labels.get(FACE).is_none_or(|face| !FORGETFUL.contains(&face.as_str()))
         });
         let written = AtomicUsize::new(0);
-        let write = async |held: Held| {
-            let written_to = held.guest().checkpoint(state_of(dir, held.id()));
+        let write = async |session: OwnedSession| {
+            let written_to = session.guest().checkpoint(state_of(dir, session.id()));
             let saved = match tokio::time::timeout_at(end.into(), written_to).await {
-                Ok(Ok(())) => Saved::of(&held).write(dir),
+                Ok(Ok(())) => Saved::of(&session).write(dir),
                 Ok(Err(error)) => {
-                    tracing::error!(session = held.id(), %error, "cannot save a session");
+                    tracing::error!(session = session.id(), %error, "cannot save a session");
                     return;
                 }
                 Err(_) => {
-                    tracing::error!(session = held.id(), "out of time to save a session");
+                    tracing::error!(session = session.id(), "out of time to save a session");
                     return;
                 }
             };
             match saved {
                 Ok(()) => drop(written.fetch_add(1, Ordering::Relaxed)),
                 Err(error) => {
-                    tracing::error!(session = held.id(), %error, "cannot save a session");
+                    tracing::error!(session = session.id(), %error, "cannot save a session");
                 }
             }
         };
@@ -107,10 +107,10 @@ impl Service {
             };
             let state = state_of(dir, &saved.id);
             match self.reopen(&saved, &state).await {
-                Ok(held) => {
+                Ok(session) => {
                     restored += 1;
                     done.push((state, record));
-                    self.shared.sessions().insert(held.id().to_owned(), held);
+                    self.shared.sessions().insert(session.id().to_owned(), session);
                 }
                 Err(_) if matches!(state.try_exists(), Ok(false)) => {
                     tracing::error!(session = saved.id, "the state of a session is missing");
@@ -132,11 +132,11 @@ impl Service {
     }
 
     /// An owner's sessions in this process, including restored ones.
-    pub(crate) fn here(&self, owner: &Owner) -> Vec<Held> {
+    pub(crate) fn local(&self, owner: &Owner) -> Vec<OwnedSession> {
         self.shared.of_owner(owner)
     }
 
-    async fn reopen(&self, saved: &Saved, path: &Path) -> Result<Held, ServiceError> {
+    async fn reopen(&self, saved: &Saved, path: &Path) -> Result<OwnedSession, ServiceError> {
         let mut options = RestoreOptions::file(path).id(&saved.id);
         let lease = saved.lease.map(|(seconds, is_suspended)| {
             let then = if is_suspended {
@@ -157,19 +157,19 @@ impl Service {
             created: UNIX_EPOCH + Duration::from_millis(saved.created),
             lease_end: lease.map(|(_, then)| then),
         };
-        Ok(Held::new(session, saved.owner.clone(), saved.name.clone(), origin))
+        Ok(OwnedSession::new(session, saved.owner.clone(), saved.name.clone(), origin))
     }
 }
 
 impl Saved {
-    fn of(held: &Held) -> Self {
-        let info = held.session().info();
-        let is_suspended = held.lease_end() == Some(LeaseEnd::Suspend);
-        let since = held.created().duration_since(UNIX_EPOCH).unwrap_or_default();
+    fn of(session: &OwnedSession) -> Self {
+        let info = session.view().info();
+        let is_suspended = session.lease_end() == Some(LeaseEnd::Suspend);
+        let since = session.created().duration_since(UNIX_EPOCH).unwrap_or_default();
         Self {
             id: info.id,
-            owner: held.owner().to_owned(),
-            name: held.name().map(str::to_owned),
+            owner: session.owner().to_owned(),
+            name: session.name().map(str::to_owned),
             created: since.as_millis() as u64,
             labels: info.labels,
             lease: info.lease_seconds.map(|left| (left.max(0.0), is_suspended)),

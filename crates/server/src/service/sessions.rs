@@ -8,12 +8,11 @@ use std::time::{Duration, SystemTime};
 use belljar::Session;
 use belljar::session::{RestoreOptions, SessionStatus};
 
-use super::alone::alone;
-use super::anywhere::{AtHand, Making, NewAbout};
 use super::error::ServiceError;
-use super::held::{Held, NewSession, Origin, check_name, no_session};
+use super::guest_work::detached;
+use super::owned_session::{NewSession, Origin, OwnedSession, check_name, no_session};
 use super::owner::{Owner, Work, limit};
-use super::place::Place;
+use super::session_store::{ClaimedSession, NewRecord, SessionPlan};
 use super::{Service, Shared};
 
 impl Service {
@@ -24,29 +23,33 @@ impl Service {
     ///
     /// Fails if the owner has reached a limit or has a session of this name, as for
     /// [`belljar::Runtime::session`], and if the store fails.
-    pub async fn start(&self, owner: &Owner, new: NewSession) -> Result<Held, ServiceError> {
+    pub async fn start(
+        &self,
+        owner: &Owner,
+        new: NewSession,
+    ) -> Result<OwnedSession, ServiceError> {
         let NewSession {
             mut options,
             name,
-            is_servers,
-            is_here,
+            is_server_code,
+            is_local,
         } = new;
-        let is_stored = self.anywhere().is_some() && !is_here;
-        let making = Making {
+        let is_stored = self.session_store().is_some() && !is_local;
+        let plan = SessionPlan {
             name,
             lease_end: options.lease.map(|(_, then)| then),
             // The servers enforce the lease themselves, because the session may be on any server.
-            stored: is_stored.then(|| NewAbout::leased(options.lease.take())),
+            stored: is_stored.then(|| NewRecord::leased(options.lease.take())),
         };
         let is_code = !options.start.code.is_empty() || !options.start.variables.is_empty();
-        let work = match (is_code, is_servers) {
+        let work = match (is_code, is_server_code) {
             (true, false) => Work::Run,
-            (true, true) => Work::Question,
+            (true, true) => Work::Query,
             (false, _) => Work::Setup,
         };
         let start = Box::pin(self.shared.runtime.session(options));
         let start = self.work(owner, work, "start", start);
-        self.make(owner, making, start).await
+        self.make(owner, plan, start).await
     }
 
     /// Starts a session from a checkpoint, in the same place as [`start`](Self::start).
@@ -59,14 +62,14 @@ impl Service {
         owner: &Owner,
         options: RestoreOptions,
         name: Option<String>,
-    ) -> Result<Held, ServiceError> {
-        let making = Making {
+    ) -> Result<OwnedSession, ServiceError> {
+        let plan = SessionPlan {
             name,
             lease_end: None,
-            stored: self.anywhere().map(|_| NewAbout::default()),
+            stored: self.session_store().map(|_| NewRecord::default()),
         };
         let restore = async { Ok(self.shared.runtime.restore(options).await?) };
-        Box::pin(self.make(owner, making, restore)).await
+        Box::pin(self.make(owner, plan, restore)).await
     }
 
     /// Forks a session. The fork is in the same place.
@@ -77,11 +80,11 @@ impl Service {
     pub(crate) async fn fork_of(
         &self,
         owner: &Owner,
-        at: &AtHand,
+        at: &ClaimedSession,
         name: Option<String>,
-    ) -> Result<Held, ServiceError> {
+    ) -> Result<OwnedSession, ServiceError> {
         let fork = async { Ok(at.guest().fork().await?) };
-        self.make(owner, at.another(name), fork).await
+        self.make(owner, at.derive_plan(name), fork).await
     }
 
     /// Rewinds a session, and keeps the discarded state as another session in the same place.
@@ -92,26 +95,26 @@ impl Service {
     pub(crate) async fn rewind_keeping_at(
         &self,
         owner: &Owner,
-        at: &AtHand,
+        at: &ClaimedSession,
         execution: u64,
-    ) -> Result<Held, ServiceError> {
+    ) -> Result<OwnedSession, ServiceError> {
         let rewind = async { Ok(at.guest().rewind_keeping(execution).await?) };
-        Box::pin(self.make(owner, at.another(None), rewind)).await
+        Box::pin(self.make(owner, at.derive_plan(None), rewind)).await
     }
 
     /// Creates and registers a session. Its slot is reserved first.
     async fn make(
         &self,
         owner: &Owner,
-        making: Making,
+        plan: SessionPlan,
         session: impl Future<Output = Result<Session, ServiceError>>,
-    ) -> Result<Held, ServiceError> {
-        let place = self.place(owner, making.name.as_deref(), making.stored.is_some());
-        let place = Box::pin(place).await?;
+    ) -> Result<OwnedSession, ServiceError> {
+        let slot = self.slot(owner, plan.name.as_deref(), plan.stored.is_some());
+        let slot = Box::pin(slot).await?;
         // Boxed, because the future of a run is large.
         let session = Box::pin(session).await?;
         let (service, owner) = (self.clone(), owner.clone());
-        alone(async move { service.add(&owner, session, making, place).await }).await
+        detached(async move { service.add(&owner, session, plan, slot).await }).await
     }
 
     /// Registers a new session in its slot.
@@ -119,41 +122,41 @@ impl Service {
         &self,
         owner: &Owner,
         session: Session,
-        making: Making,
-        place: Place,
-    ) -> Result<Held, ServiceError> {
-        let held = match (self.anywhere(), making) {
+        plan: SessionPlan,
+        slot: SessionSlot,
+    ) -> Result<OwnedSession, ServiceError> {
+        let session = match (self.session_store(), plan) {
             (
-                Some(anywhere),
-                Making {
+                Some(session_store),
+                SessionPlan {
                     name,
-                    stored: Some(about),
+                    stored: Some(record),
                     ..
                 },
-            ) => anywhere.add(owner, session, name, about, place).await?,
-            (_, making) => place.becomes(async { self.hold(owner, session, making) }).await?,
+            ) => session_store.add(owner, session, name, record, slot).await?,
+            (_, plan) => slot.register(async { self.hold(owner, session, plan) }).await?,
         };
-        self.look(owner, &held);
-        Ok(held)
+        self.measure(owner, &session);
+        Ok(session)
     }
 
     /// Reserves a slot for an owner's session with this name. Sessions being created have slots,
     /// too, so that concurrent creations cannot exceed the limit.
-    async fn place(
+    async fn slot(
         &self,
         owner: &Owner,
         name: Option<&str>,
         is_stored: bool,
-    ) -> Result<Place, ServiceError> {
+    ) -> Result<SessionSlot, ServiceError> {
         if self.shared.is_stopping() {
             return Err(ServiceError::Stopping);
         }
-        self.has_room(owner).await?;
-        let anywhere = self.anywhere();
+        self.check_quota(owner).await?;
+        let session_store = self.session_store();
         if let Some(name) = name {
             check_name(name)?;
-            let is_taken = match anywhere.filter(|_| is_stored) {
-                Some(anywhere) => anywhere.named(owner, name).await?.is_some(),
+            let is_taken = match session_store.filter(|_| is_stored) {
+                Some(session_store) => session_store.named(owner, name).await?.is_some(),
                 None => self.shared.named(&self.shared.sessions(), owner, name).is_some(),
             };
             if is_taken {
@@ -161,24 +164,29 @@ impl Service {
             }
         }
         let Some(max) = owner.limits().sessions else {
-            return Ok(Place::of(owner));
+            return Ok(SessionSlot::of(owner));
         };
-        let _alone = owner.alone().await;
+        let _alone = owner.lock_count().await;
         let here = self.shared.of_owner(owner).len();
-        let stored = match anywhere {
-            Some(anywhere) => anywhere.count(owner).await?,
+        let stored = match session_store {
+            Some(session_store) => session_store.count(owner).await?,
             None => 0,
         };
-        if here + stored + owner.making().load(Ordering::Acquire) >= max as usize {
+        if here + stored + owner.creating().load(Ordering::Acquire) >= max as usize {
             return Err(limit("sessions", max.into(), None));
         }
-        Ok(Place::of(owner))
+        Ok(SessionSlot::of(owner))
     }
 
     /// Registers a session of this process. Another may have taken its name meanwhile.
-    fn hold(&self, owner: &Owner, session: Session, making: Making) -> Result<Held, ServiceError> {
+    fn hold(
+        &self,
+        owner: &Owner,
+        session: Session,
+        plan: SessionPlan,
+    ) -> Result<OwnedSession, ServiceError> {
         let mut sessions = self.shared.sessions();
-        let taken = making.name.clone();
+        let taken = plan.name.clone();
         let taken = taken.filter(|name| self.shared.named(&sessions, owner, name).is_some());
         let refused = match taken {
             _ if self.shared.is_stopping() => Some(ServiceError::Stopping),
@@ -191,11 +199,11 @@ impl Service {
         }
         let origin = Origin {
             created: SystemTime::now(),
-            lease_end: making.lease_end,
+            lease_end: plan.lease_end,
         };
-        let held = Held::new(session, owner.name().to_owned(), making.name, origin);
-        sessions.insert(held.id().to_owned(), held.clone());
-        Ok(held)
+        let session = OwnedSession::new(session, owner.name().to_owned(), plan.name, origin);
+        sessions.insert(session.id().to_owned(), session.clone());
+        Ok(session)
     }
 
     /// Finds an owner's session of this process by id or name.
@@ -204,15 +212,15 @@ impl Service {
     ///
     /// Returns [`ServiceError::NoSession`] if the session does not exist or belongs to another
     /// owner.
-    pub(crate) fn find(&self, owner: &Owner, id: &str) -> Result<Held, ServiceError> {
+    pub(crate) fn find(&self, owner: &Owner, id: &str) -> Result<OwnedSession, ServiceError> {
         let mut sessions = self.shared.sessions();
         let found = match sessions.get(id) {
-            Some(held) if held.owner() == owner.name() => Some(held.clone()),
+            Some(session) if session.owner() == owner.name() => Some(session.clone()),
             Some(_) => None,
             None => self.shared.named(&sessions, owner, id),
         };
         match found {
-            Some(held) if self.shared.is_open(&held) => Ok(held),
+            Some(session) if self.shared.is_open(&session) => Ok(session),
             Some(closed) => {
                 sessions.remove(closed.id());
                 Err(no_session(id))
@@ -227,10 +235,10 @@ impl Service {
     ///
     /// Fails if the owner has no such session.
     pub fn remove(&self, owner: &Owner, id: &str) -> Result<(), ServiceError> {
-        let held = self.find(owner, id)?;
-        self.shared.sessions().remove(held.id());
+        let session = self.find(owner, id)?;
+        self.shared.sessions().remove(session.id());
         // Freeing its memory takes milliseconds, so the caller does not wait.
-        let close = move || held.guest().close();
+        let close = move || session.guest().close();
         match tokio::runtime::Handle::try_current() {
             Ok(runtime) => drop(runtime.spawn_blocking(close)),
             Err(_) => close(),
@@ -241,55 +249,92 @@ impl Service {
     /// Closes sessions that were not used for `idle`.
     pub(super) fn sweep_sessions(&self, idle: Duration) {
         let mut sessions = self.shared.sessions();
-        sessions.retain(|_, held| self.shared.is_open(held));
-        let is_over = |held: &Held| {
-            let info = held.session().info();
+        sessions.retain(|_, session| self.shared.is_open(session));
+        let is_over = |session: &OwnedSession| {
+            let info = session.view().info();
             info.status != SessionStatus::Running && info.idle_seconds > idle.as_secs_f64()
         };
-        let over: Vec<Held> =
-            sessions.extract_if(|_, held| is_over(held)).map(|(_, held)| held).collect();
+        let over: Vec<OwnedSession> = sessions
+            .extract_if(|_, session| is_over(session))
+            .map(|(_, session)| session)
+            .collect();
         drop(sessions);
-        for held in over {
-            held.guest().close();
+        for session in over {
+            session.guest().close();
         }
     }
 
     /// Closes all sessions of all owners, and clears all caches.
     pub fn close_all(&self) {
-        self.clear_shelves();
+        self.clear_caches();
         let all = self.shared.all();
         self.shared.sessions().clear();
-        for held in all {
-            held.guest().close();
+        for session in all {
+            session.guest().close();
         }
     }
 }
 
 impl Shared {
-    pub(super) fn sessions(&self) -> MutexGuard<'_, HashMap<String, Held>> {
+    pub(super) fn sessions(&self) -> MutexGuard<'_, HashMap<String, OwnedSession>> {
         self.sessions.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    pub(super) fn all(&self) -> Vec<Held> {
+    pub(super) fn all(&self) -> Vec<OwnedSession> {
         let mut sessions = self.sessions();
-        sessions.retain(|_, held| self.is_open(held));
+        sessions.retain(|_, session| self.is_open(session));
         sessions.values().cloned().collect()
     }
 
     /// An owner's sessions of this process.
-    pub(super) fn of_owner(&self, owner: &Owner) -> Vec<Held> {
+    pub(super) fn of_owner(&self, owner: &Owner) -> Vec<OwnedSession> {
         let mut sessions = self.sessions();
-        sessions.retain(|_, held| self.is_open(held));
-        sessions.values().filter(|held| held.owner() == owner.name()).cloned().collect()
+        sessions.retain(|_, session| self.is_open(session));
+        sessions.values().filter(|session| session.owner() == owner.name()).cloned().collect()
     }
 
-    fn named(&self, sessions: &HashMap<String, Held>, owner: &Owner, name: &str) -> Option<Held> {
-        let is_it = |held: &&Held| held.owner() == owner.name() && held.name() == Some(name);
-        sessions.values().filter(|held| self.is_open(held)).find(is_it).cloned()
+    fn named(
+        &self,
+        sessions: &HashMap<String, OwnedSession>,
+        owner: &Owner,
+        name: &str,
+    ) -> Option<OwnedSession> {
+        let is_it = |session: &&OwnedSession| {
+            session.owner() == owner.name() && session.name() == Some(name)
+        };
+        sessions.values().filter(|session| self.is_open(session)).find(is_it).cloned()
     }
 
     /// Whether the engine still has the session: its lease may have closed it.
-    fn is_open(&self, held: &Held) -> bool {
-        self.runtime.sessions().get(held.id()).is_ok()
+    fn is_open(&self, session: &OwnedSession) -> bool {
+        self.runtime.sessions().get(session.id()).is_ok()
+    }
+}
+
+/// Counts a session being created against its owner's limit until the session is registered.
+pub(super) struct SessionSlot(Owner);
+
+impl SessionSlot {
+    pub(super) fn of(owner: &Owner) -> Self {
+        owner.creating().fetch_add(1, Ordering::AcqRel);
+        Self(owner.clone())
+    }
+
+    /// Converts the slot to a registered session. The session is counted exactly once throughout.
+    pub(super) async fn register<T>(self, entry: impl Future<Output = T>) -> T {
+        let owner = self.0.clone();
+        let _counting = match owner.limits().sessions {
+            Some(_) => Some(owner.lock_count().await),
+            None => None,
+        };
+        let entered = entry.await;
+        drop(self);
+        entered
+    }
+}
+
+impl Drop for SessionSlot {
+    fn drop(&mut self) {
+        self.0.creating().fetch_sub(1, Ordering::AcqRel);
     }
 }

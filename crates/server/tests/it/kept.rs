@@ -17,7 +17,7 @@ fn limits(json: Value) -> KeyLimits {
 
 /// Bytes on the shelves of all owners.
 fn kept(place: &Place) -> u64 {
-    let figures = place.service.figures();
+    let figures = place.service.metrics();
     let line = figures.lines().find_map(|line| line.strip_prefix("belljar_kept_bytes "));
     line.unwrap_or_else(|| panic!("{figures}")).parse().unwrap()
 }

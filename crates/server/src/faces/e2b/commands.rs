@@ -28,9 +28,9 @@ use super::paths::{self, HOME};
 use super::processes::{Config, Listed, Message, Process, Selector};
 use super::sandbox::Sandbox;
 use super::target::{Open, body, json_body};
-use crate::service::anywhere::{AtHand, Use};
-use crate::service::held::Held;
+use crate::service::owned_session::OwnedSession;
 use crate::service::owner::Owner;
+use crate::service::session_store::{Access, ClaimedSession};
 
 const NONE: &str = "processes cannot run in this sandbox; use run_code";
 
@@ -345,9 +345,9 @@ async fn execute(
     request: belljar::Request,
     process: &Process,
 ) -> Result<Option<Outcome>, Fault> {
-    let held = sandbox.fresh(HOME).await?;
-    let ran = Box::pin(execute_in(sandbox, request, process, &held)).await;
-    sandbox.remove_session(held.id()).await;
+    let session = sandbox.fresh(HOME).await?;
+    let ran = Box::pin(execute_in(sandbox, request, process, &session)).await;
+    sandbox.remove_session(session.id()).await;
     ran
 }
 
@@ -355,14 +355,14 @@ async fn execute_in(
     sandbox: &Sandbox,
     request: belljar::Request,
     process: &Process,
-    held: &Held,
+    session: &OwnedSession,
 ) -> Result<Option<Outcome>, Fault> {
     let turn = tokio::select! {
-        turn = sandbox.turn_waiting(|_| Use::Look) => turn?,
+        turn = sandbox.turn_waiting(|_| Access::Read) => turn?,
         () = process.killed.cancelled() => return Ok(None),
     };
-    let at = sandbox.service().at_hand(&sandbox.owner, held.id(), Use::Run).await?;
-    let theirs = at.session().all_files();
+    let at = sandbox.service().claim(&sandbox.owner, session.id(), Access::Run).await?;
+    let theirs = at.view().all_files();
     let given = match turn.files() {
         Ok(files) => theirs.replace_with(&files).await.map_err(Fault::from),
         Err(fault) => Err(fault),
@@ -371,12 +371,12 @@ async fn execute_in(
     given?;
     let base = Base::of(sandbox, &at).await?;
     let ran = async {
-        let outcome = sandbox.service().run_at(&sandbox.owner, at, request).await?;
-        let at = sandbox.service().at_hand(&sandbox.owner, held.id(), Use::Look).await?;
+        let outcome = sandbox.service().run_claimed(&sandbox.owner, at, request).await?;
+        let at = sandbox.service().claim(&sandbox.owner, session.id(), Access::Read).await?;
         let is_changed = !base.is_as_in(sandbox, &at).await?;
         at.leave().await?;
         if is_changed {
-            let turn = sandbox.turn_waiting(|_| Use::Change).await?;
+            let turn = sandbox.turn_waiting(|_| Access::Change).await?;
             let given = match turn.files() {
                 Ok(ours) => base.give(&ours, &theirs).await,
                 Err(fault) => Err(fault),
@@ -429,15 +429,19 @@ fn end(outcome: Option<&Outcome>, process: &Process) -> Value {
 }
 
 /// A snapshot of a session's files, held in a session of its own.
-pub(super) struct Base(Held);
+pub(super) struct Base(OwnedSession);
 
 impl Base {
-    pub(super) async fn of(sandbox: &Sandbox, at: &AtHand) -> Result<Self, Fault> {
+    pub(super) async fn of(sandbox: &Sandbox, at: &ClaimedSession) -> Result<Self, Fault> {
         Ok(Self(sandbox.service().fork_of(&sandbox.owner, at, None).await?))
     }
 
     /// Whether the session's files are unchanged since the snapshot.
-    pub(super) async fn is_as_in(&self, sandbox: &Sandbox, at: &AtHand) -> Result<bool, Fault> {
+    pub(super) async fn is_as_in(
+        &self,
+        sandbox: &Sandbox,
+        at: &ClaimedSession,
+    ) -> Result<bool, Fault> {
         let copy = Self::of(sandbox, at).await?;
         let changed = copy.files().replace_with(&self.files()).await;
         copy.remove(sandbox).await;
@@ -445,7 +449,7 @@ impl Base {
     }
 
     fn files(&self) -> SessionFiles {
-        self.0.session().all_files()
+        self.0.view().all_files()
     }
 
     pub(super) async fn remove(self, sandbox: &Sandbox) {

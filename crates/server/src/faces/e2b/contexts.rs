@@ -20,10 +20,10 @@ use super::paths::HOME;
 use super::record::{Context, Latest, Note, SandboxConfig, lock, new_id, options, with_env};
 use super::sandbox::Sandbox;
 use super::wire::ContextInfo;
-use crate::service::anywhere::{AtHand, Use};
 use crate::service::error::ServiceError;
+use crate::service::guest_work::GuestFuture;
 use crate::service::owner::Owner;
-use crate::service::turn::Attended;
+use crate::service::session_store::{Access, ClaimedSession};
 
 /// Maximum number of contexts of a sandbox.
 const MAX_CONTEXTS: usize = 32;
@@ -39,8 +39,9 @@ impl Sandbox {
         let has_files = context.id == turn.context().id;
         if !memory {
             let options = options(self.service(), config, &context.cwd);
-            let held = Box::pin(self.service().start(&self.owner, options.into())).await?;
-            let fork = Context::new(context.id.clone(), &context.cwd, held.id(), Note::default());
+            let session = Box::pin(self.service().start(&self.owner, options.into())).await?;
+            let fork =
+                Context::new(context.id.clone(), &context.cwd, session.id(), Note::default());
             if has_files {
                 self.give_files(turn, &fork).await?;
             }
@@ -50,22 +51,22 @@ impl Sandbox {
         let at = if has_files {
             turn.at()?
         } else {
-            other = self.at_hand(context, Use::Look).await?.ok_or_else(gone)?;
+            other = self.claim(context, Access::Read).await?.ok_or_else(gone)?;
             &other
         };
-        let held = self.service().fork_of(&self.owner, at, None).await?;
+        let session = self.service().fork_of(&self.owner, at, None).await?;
         let env = with_env(Request::new("pass"), &config.env);
-        if let Err(error) = held.session().validate(&env) {
-            self.remove_session(held.id()).await;
+        if let Err(error) = session.view().validate(&env) {
+            self.remove_session(session.id()).await;
             return Err(error.into());
         }
-        Ok(Context::new(context.id.clone(), &context.cwd, held.id(), context.note()))
+        Ok(Context::new(context.id.clone(), &context.cwd, session.id(), context.note()))
     }
 
     /// Copies the sandbox's files into the session of a context that is not yet in its list.
     async fn give_files(&self, turn: &Turn, to: &Context) -> Result<(), Fault> {
-        let at = self.at_hand(to, Use::Change).await?.ok_or_else(gone)?;
-        at.session().all_files().replace_with(&turn.files()?).await?;
+        let at = self.claim(to, Access::Change).await?.ok_or_else(gone)?;
+        at.view().all_files().replace_with(&turn.files()?).await?;
         Ok(at.done().await?)
     }
 
@@ -100,11 +101,11 @@ impl Sandbox {
             let message = format!("a sandbox has at most {MAX_CONTEXTS} contexts");
             return Err(Fault::new(StatusCode::TOO_MANY_REQUESTS, message));
         }
-        let held = self.start(cwd).await?;
-        let context = Context::new(new_id(), cwd, held.id(), Note::default());
+        let session = self.start(cwd).await?;
+        let context = Context::new(new_id(), cwd, session.id(), Note::default());
         if self.is_shared() {
             if let Err(fault) = self.change(|record| record.add(&context)).await {
-                self.remove_session(held.id()).await;
+                self.remove_session(session.id()).await;
                 return Err(fault);
             }
             return self.context(Some(&context.id)).await;
@@ -119,7 +120,7 @@ impl Sandbox {
     pub(super) async fn remove_context(&self, id: &str) -> Result<(), Fault> {
         let context = self.context(Some(id)).await?;
         self.interrupt(&context).await;
-        let mut turn = self.turn(Use::Change).await?;
+        let mut turn = self.turn(Access::Change).await?;
         let other = self.all().into_iter().find(|other| other.id != id);
         if turn.context().id == id || other.is_none() {
             let other = match other {
@@ -142,23 +143,23 @@ impl Sandbox {
     pub(super) async fn restart_context(&self, id: &str) -> Result<(), Fault> {
         let context = self.context(Some(id)).await?;
         self.interrupt(&context).await;
-        let mut turn = self.turn(Use::Change).await?;
+        let mut turn = self.turn(Access::Change).await?;
         self.restart(&mut turn, &context).await?;
         turn.leave().await
     }
 
     async fn restart(&self, turn: &mut Turn, context: &Arc<Context>) -> Result<(), Fault> {
-        let held = self.start(&context.cwd).await?;
-        let new = Context::new(context.id.clone(), &context.cwd, held.id(), Note::default());
+        let session = self.start(&context.cwd).await?;
+        let new = Context::new(context.id.clone(), &context.cwd, session.id(), Note::default());
         let old = context.session();
         if turn.context().id == context.id {
             self.give_files(turn, &new).await?;
-            turn.exchange(self.at_hand(&new, Use::Change).await?.ok_or_else(gone)?).await?;
+            turn.exchange(self.claim(&new, Access::Change).await?.ok_or_else(gone)?).await?;
         }
-        context.set_session(held.id());
+        context.set_session(session.id());
         context.set_note(Note::default());
         if self.is_shared() {
-            self.change(|record| record.set_session(&context.id, held.id())).await?;
+            self.change(|record| record.set_session(&context.id, session.id())).await?;
         }
         self.remove_session(&old).await;
         self.drop_if_killed(context).await
@@ -193,20 +194,20 @@ impl Sandbox {
 const PAUSE: Duration = Duration::from_millis(50);
 
 /// A session and the outcome of the run in it.
-pub(super) type Ran = (AtHand, Result<Outcome, ServiceError>);
+pub(super) type Ran = (ClaimedSession, Result<Outcome, ServiceError>);
 
 /// Exclusive use of a sandbox.
 pub(super) struct Turn {
     latest: OwnedMutexGuard<Latest>,
     /// The session of `latest`, except while a run uses it.
-    at: Option<AtHand>,
+    at: Option<ClaimedSession>,
     /// The session that previously had the files, until the store records the new one.
-    before: Option<AtHand>,
+    before: Option<ClaimedSession>,
 }
 
 impl Sandbox {
     /// Waits for the turn.
-    pub(super) async fn turn(&self, purpose: Use) -> Result<Turn, Fault> {
+    pub(super) async fn turn(&self, purpose: Access) -> Result<Turn, Fault> {
         self.turn_as(|_| purpose).await
     }
 
@@ -214,9 +215,9 @@ impl Sandbox {
     pub(super) async fn turn_to_run(&self, context: &Context) -> Result<Turn, Fault> {
         let purpose = |latest: &Context| {
             if latest.id == context.id {
-                Use::Run
+                Access::Run
             } else {
-                Use::Change
+                Access::Change
             }
         };
         self.turn_waiting(purpose).await
@@ -225,7 +226,7 @@ impl Sandbox {
     /// Waits for the turn without a time limit, even if another server holds it.
     pub(super) async fn turn_waiting(
         &self,
-        purpose: impl Fn(&Context) -> Use,
+        purpose: impl Fn(&Context) -> Access,
     ) -> Result<Turn, Fault> {
         loop {
             match self.turn_as(&purpose).await {
@@ -235,7 +236,7 @@ impl Sandbox {
         }
     }
 
-    async fn turn_as(&self, purpose: impl Fn(&Context) -> Use) -> Result<Turn, Fault> {
+    async fn turn_as(&self, purpose: impl Fn(&Context) -> Access) -> Result<Turn, Fault> {
         let mut latest = tokio::select! {
             biased;
             () = self.killed.cancelled() => return Err(gone()),
@@ -243,7 +244,7 @@ impl Sandbox {
         };
         loop {
             let session = latest.0.session();
-            let at = self.at_hand(&latest.0, purpose(&latest.0)).await;
+            let at = self.claim(&latest.0, purpose(&latest.0)).await;
             if self.is_shared() {
                 let now = self.refreshed_latest().await?;
                 let is_it = now.id == latest.0.id && now.session() == session;
@@ -264,12 +265,12 @@ impl Sandbox {
     }
 
     /// Claims the session of a context; `None` if the session is gone.
-    pub(super) async fn at_hand(
+    pub(super) async fn claim(
         &self,
         context: &Context,
-        purpose: Use,
-    ) -> Result<Option<AtHand>, Fault> {
-        match self.service().at_hand(&self.owner, &context.session(), purpose).await {
+        purpose: Access,
+    ) -> Result<Option<ClaimedSession>, Fault> {
+        match self.service().claim(&self.owner, &context.session(), purpose).await {
             Ok(at) => {
                 if self.is_shared() {
                     context.set_note(Note::read(at.note()));
@@ -289,8 +290,8 @@ impl Sandbox {
         if turn.latest.0.id == to.id {
             return Ok(());
         }
-        let at = self.at_hand(to, Use::Run).await?.ok_or_else(gone)?;
-        at.session().all_files().replace_with(&turn.files()?).await?;
+        let at = self.claim(to, Access::Run).await?.ok_or_else(gone)?;
+        at.view().all_files().replace_with(&turn.files()?).await?;
         let before = turn.at.replace(at);
         if self.is_shared() && turn.before.is_none() {
             turn.before = before;
@@ -300,16 +301,16 @@ impl Sandbox {
     }
 
     /// Runs a request in the context that has the turn.
-    pub(super) fn run(&self, turn: &mut Turn, request: Request) -> Result<Attended<Ran>, Fault> {
+    pub(super) fn run(&self, turn: &mut Turn, request: Request) -> Result<GuestFuture<Ran>, Fault> {
         let at = turn.at.take().ok_or_else(gone)?;
-        Ok(self.service().run_holding(&self.owner, at, request))
+        Ok(self.service().run_keeping_claim(&self.owner, at, request))
     }
 
     /// Ends a turn after a run, and records the state of its context.
     pub(super) async fn ran(
         &self,
         turn: Turn,
-        mut at: AtHand,
+        mut at: ClaimedSession,
         ran: &Result<Outcome, ServiceError>,
     ) -> Result<(), Fault> {
         if self.is_shared() {
@@ -347,10 +348,10 @@ impl Sandbox {
 impl Turn {
     /// The sandbox's files.
     pub(super) fn files(&self) -> Result<SessionFiles, Fault> {
-        Ok(self.at()?.session().all_files())
+        Ok(self.at()?.view().all_files())
     }
 
-    pub(super) fn at(&self) -> Result<&AtHand, Fault> {
+    pub(super) fn at(&self) -> Result<&ClaimedSession, Fault> {
         self.at.as_ref().ok_or_else(gone)
     }
 
@@ -360,7 +361,7 @@ impl Turn {
     }
 
     /// Replaces the session of the latest context. The previous session is released unchanged.
-    pub(super) async fn exchange(&mut self, at: AtHand) -> Result<(), Fault> {
+    pub(super) async fn exchange(&mut self, at: ClaimedSession) -> Result<(), Fault> {
         match self.at.replace(at) {
             Some(before) => Ok(before.leave().await?),
             None => Ok(()),

@@ -20,8 +20,8 @@ use super::wire::{
     Pause, Refresh, State, Timeout,
 };
 use crate::http::app::App;
-use crate::http::remembered::WhileThere;
-use crate::service::alone::alone;
+use crate::http::stored_responses::ValidWhile;
+use crate::service::guest_work::detached;
 
 /// The envd version that clients derive features from: uploads as raw bytes, no file metadata.
 const ENVD_VERSION: &str = "0.6.1";
@@ -48,7 +48,7 @@ pub(super) async fn create(
         (StatusCode::CREATED, Json(created(&app, &all, &sandbox).await?)).into_response();
     let made = Arc::downgrade(&sandbox);
     let is_alive = move || made.upgrade().is_some_and(|made| is_alive(&made));
-    response.extensions_mut().insert(WhileThere::Other(Arc::new(is_alive)));
+    response.extensions_mut().insert(ValidWhile::Other(Arc::new(is_alive)));
     Ok(response)
 }
 
@@ -156,7 +156,7 @@ pub(super) async fn pause(
     let asked: Pause = json_body(&owner, request).await?;
     let sandbox = all.find(&owner, &id).await?;
     let (pausing, memory) = (Arc::clone(&sandbox), asked.memory.unwrap_or(true));
-    if alone(async move { pausing.pause(memory, PATIENCE).await }).await? {
+    if detached(async move { pausing.pause(memory, PATIENCE).await }).await? {
         Ok(StatusCode::NO_CONTENT)
     } else {
         Err(Fault::new(StatusCode::CONFLICT, format!("sandbox \"{id}\" is already paused")))
@@ -202,7 +202,7 @@ pub(super) async fn snapshot(
     let sandbox = all.find(&owner, &id).await?;
     let memory = asked.memory.unwrap_or(true);
     let keep = async move { all.keep_snapshot(&sandbox, asked.name, memory).await };
-    let info = alone(keep).await?;
+    let info = detached(keep).await?;
     Ok((StatusCode::CREATED, Json(info)).into_response())
 }
 

@@ -9,10 +9,10 @@ use belljar::Error;
 use belljar::error::SessionError;
 use serde_json::json;
 
+use crate::http::body_error::{BodyError, UploadError};
 use crate::http::face::Face;
 use crate::http::problem::Problem;
 use crate::http::status::{retry, status};
-use crate::http::unread::{BodyError, UploadError};
 use crate::service::error::{Class, ServiceError};
 
 /// An error response.
@@ -98,7 +98,7 @@ impl From<ServiceError> for Fault {
         }
         Self {
             status,
-            message: error.told(),
+            message: error.public_message(),
             retry_after: error.retry_after(),
             is_elsewhere,
         }

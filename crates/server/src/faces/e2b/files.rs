@@ -34,10 +34,10 @@ use super::target::{Open, Reached, admitted, json_body, reach_by_token, sandboxe
 use super::watchers::{Watch, Watcher};
 use super::wire::Written;
 use crate::http::app::App;
-use crate::http::sealed::{self, Reading};
-use crate::http::unread::BodyError;
+use crate::http::body_error::BodyError;
+use crate::http::request_body::{self, ReadMode};
 use crate::http::upload::Receiver;
-use crate::service::anywhere::Use;
+use crate::service::session_store::Access;
 
 /// Maximum size of an upload form, in bytes.
 const MAX_FORM: u64 = 4 << 30;
@@ -81,7 +81,7 @@ pub(super) async fn download(
     let (mut parts, _) = request.into_parts();
     let sandbox = allowed(&mut parts, &app, &asked, Operation::Read).await?;
     let path = paths::existing(asked.path.as_deref().unwrap_or(""))?;
-    let turn = sandbox.turn(Use::Look).await?;
+    let turn = sandbox.turn(Access::Read).await?;
     let files = turn.files()?;
     drop(turn);
     let found = files.stat(path.as_str()).await.map_err(|error| missing(error, &path))?;
@@ -136,7 +136,7 @@ pub(super) async fn upload(
             return Err(Fault::invalid("forms cannot be compressed; send the file itself"));
         }
         let request = Request::from_parts(parts, body);
-        let request = sealed::open(request, &sandbox.owner, Reading::File(MAX_FORM));
+        let request = request_body::open(request, &sandbox.owner, ReadMode::File(MAX_FORM));
         let mut form = Multipart::from_request(request, &app)
             .await
             .map_err(|error| Fault::invalid(error.body_text()))?;
@@ -165,7 +165,7 @@ pub(super) async fn upload(
             ));
         }
     };
-    let turn = sandbox.turn(Use::Write).await?;
+    let turn = sandbox.turn(Access::Write).await?;
     let files = turn.files()?;
     let mut written = Vec::new();
     for (path, spooled) in pieces {
@@ -332,14 +332,14 @@ pub(super) async fn call(
         match method.as_str() {
             "CreateWatcher" => {
                 let asked = json_body(&sandbox.owner, request).await?;
-                let turn = sandbox.turn(Use::Look).await?;
+                let turn = sandbox.turn(Access::Read).await?;
                 let added = sandbox.watchers.add(&turn.files()?, asked).await;
                 turn.leave().await?;
                 added
             }
             "GetWatcherEvents" => {
                 let Watched { watcher_id } = json_body(&sandbox.owner, request).await?;
-                let turn = sandbox.turn(Use::Look).await?;
+                let turn = sandbox.turn(Access::Read).await?;
                 let events = sandbox.watchers.events(&turn.files()?, &watcher_id).await;
                 turn.leave().await?;
                 events
@@ -362,7 +362,13 @@ pub(super) async fn call(
 
 async fn answer(sandbox: &Arc<Sandbox>, method: &str, asked: Call) -> Result<Value, Fault> {
     let changes = matches!(method, "MakeDir" | "Move" | "Remove");
-    let turn = sandbox.turn(if changes { Use::Change } else { Use::Look }).await?;
+    let turn = sandbox
+        .turn(if changes {
+            Access::Change
+        } else {
+            Access::Read
+        })
+        .await?;
     let answered = call_on(&turn.files()?, method, asked).await;
     if changes {
         sandbox.done(turn).await?;
@@ -437,7 +443,7 @@ pub(super) async fn watch(sandbox: Result<Open, Fault>, request: Request) -> Res
         let place = sandbox.watchers.place()?;
         // Changes from here on are reported.
         let changes = sandbox.changed.subscribe();
-        let turn = sandbox.turn(Use::Look).await?;
+        let turn = sandbox.turn(Access::Read).await?;
         let watcher = Watcher::of(&turn.files()?, asked, place).await?;
         turn.leave().await?;
         let (messages, waiting) = mpsc::channel(MAX_MESSAGES);
@@ -462,7 +468,7 @@ async fn tell(
                 () = sandbox.killed.cancelled() => return Ok(()),
                 _ = changes.changed() => {}
             }
-            let turn = sandbox.turn(Use::Look).await?;
+            let turn = sandbox.turn(Access::Read).await?;
             let events = watcher.look(&turn.files()?).await;
             turn.leave().await?;
             for event in events? {

@@ -29,7 +29,7 @@ use super::registry::Sandboxes;
 use super::sandbox::Sandbox;
 use super::target::{Open, Served, json_body};
 use super::wire::{ContextInfo, Execute, NewContext};
-use crate::service::alone::alone;
+use crate::service::guest_work::detached;
 
 /// Interval of keep-alive lines while the code is silent.
 const KEEPALIVE: Duration = Duration::from_secs(5);
@@ -73,8 +73,8 @@ pub(super) async fn execute(
         .capture(Capture::default().figures(false).dataframes(false).charts(true));
     request.run_env = asked.env_vars.unwrap_or_default();
     // The sandbox of a store may have ended; check if its session is still here.
-    if let Ok(held) = sandbox.service().find(&sandbox.owner, &context.session()) {
-        held.session().validate(&request)?;
+    if let Ok(session) = sandbox.service().find(&sandbox.owner, &context.session()) {
+        session.view().validate(&request)?;
     }
 
     let (lines, waiting) = mpsc::channel(MAX_LINES);
@@ -379,7 +379,7 @@ pub(super) async fn new_context(
             return Err(Fault::invalid(message));
         }
     };
-    let context = alone(async move { sandbox.add_context(&cwd).await }).await?;
+    let context = detached(async move { sandbox.add_context(&cwd).await }).await?;
     Ok(Json(context.info()))
 }
 
@@ -388,7 +388,7 @@ pub(super) async fn restart_context(
     Served(sandbox): Served,
     Path(id): Path<String>,
 ) -> Result<Json<()>, Fault> {
-    alone(async move { sandbox.restart_context(&id).await }).await?;
+    detached(async move { sandbox.restart_context(&id).await }).await?;
     Ok(Json(()))
 }
 
@@ -397,7 +397,7 @@ pub(super) async fn remove_context(
     Served(sandbox): Served,
     Path(id): Path<String>,
 ) -> Result<Json<()>, Fault> {
-    alone(async move { sandbox.remove_context(&id).await }).await?;
+    detached(async move { sandbox.remove_context(&id).await }).await?;
     Ok(Json(()))
 }
 

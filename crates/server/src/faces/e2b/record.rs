@@ -17,7 +17,7 @@ use super::paths::{HOME, ROOT};
 use super::wire::{ContextInfo, State};
 
 use crate::service::Service;
-use crate::service::anywhere::Document;
+use crate::service::session_store::Document;
 
 /// Maximum memory of each context above its image, in bytes.
 const MAX_MEMORY: u64 = 1 << 30;

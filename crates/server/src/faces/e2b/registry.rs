@@ -17,9 +17,9 @@ use super::wire::{NewSandbox, SnapshotInfo, State};
 use crate::http::app::App;
 use crate::http::auth::Keys;
 use crate::service::Service;
-use crate::service::anywhere::Document;
 use crate::service::error::ServiceError;
 use crate::service::owner::Owner;
+use crate::service::session_store::Document;
 
 /// Default lifetime of a sandbox, in seconds.
 pub(super) const DEFAULT_TIMEOUT: u64 = 300;

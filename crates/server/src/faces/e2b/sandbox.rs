@@ -18,9 +18,9 @@ use super::record::{
 use super::watchers::Watchers;
 use super::wire::State;
 use crate::service::Service;
-use crate::service::anywhere::Use;
-use crate::service::held::{Held, NewSession};
+use crate::service::owned_session::{NewSession, OwnedSession};
 use crate::service::owner::Owner;
+use crate::service::session_store::Access;
 
 /// Maximum bytes that one execution writes to each of its streams.
 const MAX_OUTPUT: u64 = 16 << 20;
@@ -61,12 +61,13 @@ impl Sandbox {
         config: SandboxConfig,
         lease: Duration,
     ) -> Result<Self, Fault> {
-        let held = Box::pin(service.start(owner, options(service, &config, HOME).into())).await?;
-        if let Err(error) = held.session().validate(&with_env(Request::new("pass"), &config.env)) {
-            let _ = service.end(owner, held.id()).await;
+        let session =
+            Box::pin(service.start(owner, options(service, &config, HOME).into())).await?;
+        if let Err(error) = session.view().validate(&with_env(Request::new("pass"), &config.env)) {
+            let _ = service.end(owner, session.id()).await;
             return Err(error.into());
         }
-        let context = Context::new(new_id(), HOME, held.id(), Note::default());
+        let context = Context::new(new_id(), HOME, session.id(), Note::default());
         Ok(Self::of(service, owner, config, Lease::of(lease), vec![Arc::clone(&context)], &context))
     }
 
@@ -104,7 +105,7 @@ impl Sandbox {
         lease: Duration,
         memory: bool,
     ) -> Result<Self, Fault> {
-        let turn = self.turn(Use::Look).await?;
+        let turn = self.turn(Access::Read).await?;
         let mut forks: Vec<Arc<Context>> = Vec::new();
         for context in self.all() {
             match self.fork_context(&turn, &context, &config, memory).await {
@@ -138,7 +139,7 @@ impl Sandbox {
         if !self.processes.is_empty() {
             return Err(busy());
         }
-        let turn = tokio::time::timeout(patience, self.turn(Use::Change)).await;
+        let turn = tokio::time::timeout(patience, self.turn(Access::Change)).await;
         let mut turn = match turn.map_err(|_| busy())? {
             Err(fault) if fault.is_elsewhere => return Err(busy()),
             turn => turn?,
@@ -157,11 +158,11 @@ impl Sandbox {
         }
         if self.is_shared() {
             // The other contexts are in the store; this server only caches them.
-            turn.at()?.session().suspend().await;
+            turn.at()?.view().suspend().await;
         } else {
             for context in self.all() {
-                if let Ok(held) = self.service.find(&self.owner, &context.session()) {
-                    held.session().suspend().await;
+                if let Ok(session) = self.service.find(&self.owner, &context.session()) {
+                    session.view().suspend().await;
                 }
             }
         }
@@ -173,7 +174,7 @@ impl Sandbox {
     /// running sandbox is extended, but never shortened.
     pub(super) async fn resume(&self, duration: Duration, memory: bool) -> Result<(), Fault> {
         if self.lease().state == State::Paused && !memory {
-            let mut turn = self.turn(Use::Change).await?;
+            let mut turn = self.turn(Access::Change).await?;
             self.forget(&mut turn).await?;
             turn.leave().await?;
         }
@@ -267,14 +268,14 @@ impl Sandbox {
 
     /// A session with the sandbox's options that belongs to no context and exists only on this
     /// server.
-    pub(super) async fn fresh(&self, cwd: &str) -> Result<Held, Fault> {
+    pub(super) async fn fresh(&self, cwd: &str) -> Result<OwnedSession, Fault> {
         let options = options(&self.service, &self.config, cwd);
-        let new = NewSession::from(options).here();
+        let new = NewSession::from(options).local();
         Ok(Box::pin(self.service.start(&self.owner, new)).await?)
     }
 
     /// A session for a context.
-    pub(super) async fn start(&self, cwd: &str) -> Result<Held, Fault> {
+    pub(super) async fn start(&self, cwd: &str) -> Result<OwnedSession, Fault> {
         let options = options(&self.service, &self.config, cwd);
         Ok(Box::pin(self.service.start(&self.owner, options.into())).await?)
     }

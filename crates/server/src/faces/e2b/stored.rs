@@ -9,8 +9,8 @@ use super::fault::{Fault, gone};
 use super::record::{Context, ContextRecord, SandboxRecord, lease, lock, millis, update_index};
 use super::sandbox::Sandbox;
 use crate::service::Service;
-use crate::service::anywhere::Document;
 use crate::service::owner::Owner;
+use crate::service::session_store::Document;
 
 impl Sandbox {
     /// Builds a sandbox from its record.

@@ -13,9 +13,10 @@ use super::fault::Fault;
 use super::registry::Sandboxes;
 use super::sandbox::Sandbox;
 use crate::http::app::App;
-use crate::http::sealed::{self, Reading};
-use crate::http::unread::BodyError;
-use crate::http::{asker, json};
+use crate::http::body_error::BodyError;
+use crate::http::extract::check_json;
+use crate::http::identity;
+use crate::http::request_body::{self, ReadMode};
 use crate::service::owner::Owner;
 
 /// Maximum size of a JSON body, in bytes.
@@ -69,7 +70,7 @@ impl FromRequestParts<App> for Served {
             Some(address) => sandboxes.reach_with_either(&address.sandbox, shown, traffic).await?,
             None => reach_by_token(&sandboxes, shown).await?,
         };
-        asker::note(&found.owner);
+        identity::set_owner(&found.owner);
         admitted(app, found).map(Self)
     }
 }
@@ -133,7 +134,7 @@ fn header<'a>(headers: &'a HeaderMap, name: &str) -> Option<&'a str> {
 
 /// Reads a body of at most `max` bytes.
 pub(super) async fn body(owner: &Owner, request: Request, max: usize) -> Result<Bytes, Fault> {
-    let body = sealed::open(request, owner, Reading::Whole).into_body();
+    let body = request_body::open(request, owner, ReadMode::Memory).into_body();
     axum::body::to_bytes(body, max).await.map_err(|error| match BodyError::of(&error) {
         BodyError::TooLong(_) => BodyError::TooLong(max as u64).into(),
         other => other.into(),
@@ -147,6 +148,6 @@ pub(super) async fn json_body<T: DeserializeOwned>(
 ) -> Result<T, Fault> {
     let body = body(owner, request, MAX_JSON).await?;
     let text: &[u8] = if body.is_empty() { b"{}" } else { &body };
-    json::check(text).map_err(|why| Fault::new(StatusCode::PAYLOAD_TOO_LARGE, why))?;
+    check_json(text).map_err(|why| Fault::new(StatusCode::PAYLOAD_TOO_LARGE, why))?;
     serde_json::from_slice(text).map_err(|error| Fault::invalid(format!("invalid body: {error}")))
 }

@@ -9,7 +9,7 @@ use super::error::ApiError;
 use super::kernels::Kernels;
 use crate::http::app::App;
 use crate::http::auth::{Keys, key_in};
-use crate::http::authed::{Admission, BadBody};
+use crate::http::authenticated::{BadBody, FaceAuth};
 use crate::service::owner::Owner;
 
 /// The authenticated owner. The key may also be in `?token=`.
@@ -36,7 +36,7 @@ fn token(query: &str) -> Option<&str> {
 /// Authentication of a request whose body is optional.
 pub(super) struct Jupyter;
 
-impl Admission for Jupyter {
+impl FaceAuth for Jupyter {
     const EMPTY: &'static [u8] = b"{}";
 
     fn owner(keys: &Keys, parts: &Parts) -> Option<Owner> {

@@ -14,10 +14,10 @@ use super::error::ApiError;
 use super::hub::Hub;
 use crate::http::problem::Problem;
 use crate::service::Service;
-use crate::service::anywhere::Use;
 use crate::service::error::ServiceError;
-use crate::service::held::{Held, NewSession};
+use crate::service::owned_session::{NewSession, OwnedSession};
 use crate::service::owner::Owner;
+use crate::service::session_store::Access;
 
 /// The default kernel name.
 pub(super) const DEFAULT: &str = "python3";
@@ -66,7 +66,7 @@ struct KernelSession {
     service: Service,
     owner: Owner,
     options: SessionOptions,
-    held: Mutex<Option<Held>>,
+    current: Mutex<Option<OwnedSession>>,
     /// Whether the session was created before the kernel has asked for it.
     is_fresh: Mutex<bool>,
 }
@@ -130,15 +130,15 @@ impl Kernels {
         if !restored.insert(owner.name().to_owned()) {
             return;
         }
-        let is_from_before = |held: &Held| {
-            let labels = held.session().info().labels;
+        let is_from_before = |current: &OwnedSession| {
+            let labels = current.view().info().labels;
             labels.get(FACE.0).is_some_and(|face| face == FACE.1)
-                && DateTime::<Utc>::from(held.created()) < self.0.started
+                && DateTime::<Utc>::from(current.created()) < self.0.started
         };
-        for held in service.here(owner).into_iter().filter(is_from_before) {
-            if let Some(id) = held.name().map(str::to_owned) {
+        for current in service.local(owner).into_iter().filter(is_from_before) {
+            if let Some(id) = current.name().map(str::to_owned) {
                 let session = KernelSession::new(service, owner, id, []);
-                *session.lock() = Some(held);
+                *session.lock() = Some(current);
                 self.enter(DEFAULT, session);
             }
         }
@@ -207,15 +207,16 @@ impl Running {
 
     /// Whether its session exists. During a restart it counts as existing.
     fn has_session(&self) -> bool {
-        let held = self.0.session.held();
-        held.is_none_or(|held| self.0.session.service.find(&self.0.owner, held.id()).is_ok())
+        let current = self.0.session.current();
+        current
+            .is_none_or(|current| self.0.session.service.find(&self.0.owner, current.id()).is_ok())
     }
 
     /// Extends the session's lease.
     pub(super) fn keep(&self) {
-        if let Some(held) = self.0.session.held() {
+        if let Some(current) = self.0.session.current() {
             // A closed session stays closed.
-            let _ = held.session().extend_lease(IDLE);
+            let _ = current.view().extend_lease(IDLE);
         }
     }
 
@@ -261,42 +262,42 @@ impl KernelSession {
             service: service.clone(),
             owner: owner.clone(),
             options,
-            held: Mutex::default(),
+            current: Mutex::default(),
             is_fresh: Mutex::new(true),
         }
     }
 
-    fn lock(&self) -> MutexGuard<'_, Option<Held>> {
-        self.held.lock().unwrap_or_else(PoisonError::into_inner)
+    fn lock(&self) -> MutexGuard<'_, Option<OwnedSession>> {
+        self.current.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    fn held(&self) -> Option<Held> {
+    fn current(&self) -> Option<OwnedSession> {
         self.lock().clone()
     }
 
-    async fn start(&self) -> Result<Held, ServiceError> {
+    async fn start(&self) -> Result<OwnedSession, ServiceError> {
         // A previous session still has the name.
         self.close();
-        let new = NewSession::from(self.options.clone()).named(Some(self.name.clone())).here();
-        let held = self.service.start(&self.owner, new).await?;
-        *self.lock() = Some(held.clone());
-        Ok(held)
+        let new = NewSession::from(self.options.clone()).named(Some(self.name.clone())).local();
+        let current = self.service.start(&self.owner, new).await?;
+        *self.lock() = Some(current.clone());
+        Ok(current)
     }
 
     fn close(&self) {
-        if let Some(held) = self.lock().take() {
+        if let Some(current) = self.lock().take() {
             // It may have ended by itself.
-            let _ = self.service.remove(&self.owner, held.id());
+            let _ = self.service.remove(&self.owner, current.id());
         }
     }
 
     /// The existing session, on the first call.
-    fn fresh(&self) -> Option<Held> {
+    fn fresh(&self) -> Option<OwnedSession> {
         let mut is_fresh = self.is_fresh.lock().unwrap_or_else(PoisonError::into_inner);
         if !std::mem::replace(&mut *is_fresh, false) {
             return None;
         }
-        self.held()
+        self.current()
     }
 }
 
@@ -306,12 +307,12 @@ struct SessionBackend(Arc<KernelSession>);
 impl Backend for SessionBackend {
     fn open(&self) -> Doing<'_, Result<Box<dyn Guest>, Failure>> {
         Box::pin(async {
-            let held = match self.0.fresh() {
-                Some(held) => held,
+            let current = match self.0.fresh() {
+                Some(current) => current,
                 None => self.0.start().await.map_err(failure)?,
             };
             let session = Arc::clone(&self.0);
-            Ok(Box::new(Notebook { session, held }) as Box<dyn Guest>)
+            Ok(Box::new(Notebook { session, current }) as Box<dyn Guest>)
         })
     }
 }
@@ -319,18 +320,18 @@ impl Backend for SessionBackend {
 /// A kernel's session. Each use is accounted to its owner.
 struct Notebook {
     session: Arc<KernelSession>,
-    held: Held,
+    current: OwnedSession,
 }
 
 impl Guest for Notebook {
     fn run(&self, request: Request) -> Doing<'_, Result<Outcome, Failure>> {
         Box::pin(async move {
             let KernelSession { service, owner, .. } = &*self.session;
-            let outcome = match service.at_hand(owner, self.held.id(), Use::Run).await {
-                Ok(at) => service.run_at(owner, at, request).await,
+            let outcome = match service.claim(owner, self.current.id(), Access::Run).await {
+                Ok(at) => service.run_claimed(owner, at, request).await,
                 Err(error) => Err(error),
             };
-            let _ = self.held.session().extend_lease(IDLE);
+            let _ = self.current.view().extend_lease(IDLE);
             outcome.map_err(failure)
         })
     }
@@ -342,7 +343,7 @@ impl Guest for Notebook {
     ) -> Doing<'_, Evaluated> {
         Box::pin(async move {
             let KernelSession { service, owner, .. } = &*self.session;
-            let evaluated = service.evaluate(owner, &self.held, expressions, !is_alone).await;
+            let evaluated = service.evaluate(owner, &self.current, expressions, !is_alone).await;
             evaluated.map_err(failure)
         })
     }
@@ -350,7 +351,7 @@ impl Guest for Notebook {
     fn complete(&self, code: String, cursor: usize) -> Doing<'_, Result<Completion, Failure>> {
         Box::pin(async move {
             let KernelSession { service, owner, .. } = &*self.session;
-            service.complete(owner, &self.held, &code, cursor).await.map_err(failure)
+            service.complete(owner, &self.current, &code, cursor).await.map_err(failure)
         })
     }
 
@@ -362,7 +363,7 @@ impl Guest for Notebook {
     ) -> Doing<'_, Result<Option<Inspection>, Failure>> {
         Box::pin(async move {
             let KernelSession { service, owner, .. } = &*self.session;
-            let found = service.inspect(owner, &self.held, (&code, cursor), detail).await;
+            let found = service.inspect(owner, &self.current, (&code, cursor), detail).await;
             found.map_err(failure)
         })
     }
@@ -370,7 +371,7 @@ impl Guest for Notebook {
     fn is_complete(&self, code: String) -> Doing<'_, Result<Completeness, Failure>> {
         Box::pin(async move {
             let KernelSession { service, owner, .. } = &*self.session;
-            service.is_complete(owner, &self.held, &code).await.map_err(failure)
+            service.is_complete(owner, &self.current, &code).await.map_err(failure)
         })
     }
 

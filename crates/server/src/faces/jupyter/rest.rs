@@ -15,8 +15,8 @@ use serde_json::{Value, json};
 use super::auth::{Authenticated, Jupyter};
 use super::error::ApiError;
 use super::kernels::{DEFAULT, Kernels, Running, date};
-use crate::http::authed::Authed;
-use crate::http::remembered::WhileThere;
+use crate::http::authenticated::AuthenticatedJson;
+use crate::http::stored_responses::ValidWhile;
 use crate::service::Service;
 
 /// The version of Jupyter's server that this emulates.
@@ -106,18 +106,18 @@ pub(super) struct Wanted {
 pub(super) async fn start(
     State(service): State<Service>,
     Extension(kernels): Extension<Kernels>,
-    Authed {
+    AuthenticatedJson {
         owner,
         body: wanted,
         ..
-    }: Authed<Jupyter, Wanted>,
+    }: AuthenticatedJson<Jupyter, Wanted>,
 ) -> Result<impl IntoResponse, ApiError> {
     let name = wanted.name.as_deref().unwrap_or(DEFAULT);
     check_name(name)?;
     let running = kernels.start(&service, &owner, name, wanted.env).await?;
     let location = format!("/api/kernels/{}", running.id());
     // The session is named after the kernel.
-    let made = Extension(WhileThere::Session(running.id().to_owned()));
+    let made = Extension(ValidWhile::Session(running.id().to_owned()));
     Ok((StatusCode::CREATED, made, [(LOCATION, location)], Json(running.model())))
 }
 

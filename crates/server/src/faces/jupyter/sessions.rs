@@ -16,8 +16,8 @@ use super::auth::{Authenticated, Jupyter};
 use super::error::ApiError;
 use super::kernels::{DEFAULT, Kernels, Running};
 use super::rest::{Wanted, check_name};
-use crate::http::authed::Authed;
-use crate::http::remembered::WhileThere;
+use crate::http::authenticated::AuthenticatedJson;
+use crate::http::stored_responses::ValidWhile;
 use crate::service::Service;
 use crate::service::owner::Owner;
 
@@ -136,9 +136,9 @@ pub(super) async fn create(
     State(service): State<Service>,
     Extension(kernels): Extension<Kernels>,
     Extension(notebooks): Extension<Notebooks>,
-    Authed {
+    AuthenticatedJson {
         owner, body: asked, ..
-    }: Authed<Jupyter, Asked>,
+    }: AuthenticatedJson<Jupyter, Asked>,
 ) -> Result<impl IntoResponse, ApiError> {
     kernels.restore(&service, &owner);
     let field = |value: Option<String>, name: &str| {
@@ -170,7 +170,7 @@ pub(super) async fn create(
         (notebook, running)
     };
     let location = format!("/api/sessions/{}", notebook.id);
-    let made = Extension(WhileThere::Session(running.id().to_owned()));
+    let made = Extension(ValidWhile::Session(running.id().to_owned()));
     Ok((StatusCode::CREATED, made, [(LOCATION, location)], Json(notebook.model(&running))))
 }
 
@@ -212,9 +212,9 @@ pub(super) async fn change(
     Extension(kernels): Extension<Kernels>,
     Extension(notebooks): Extension<Notebooks>,
     Path(id): Path<String>,
-    Authed {
+    AuthenticatedJson {
         owner, body: asked, ..
-    }: Authed<Jupyter, Asked>,
+    }: AuthenticatedJson<Jupyter, Asked>,
 ) -> Result<Json<Value>, ApiError> {
     kernels.restore(&service, &owner);
     let mut notebook = notebooks.find(&owner, &id)?;

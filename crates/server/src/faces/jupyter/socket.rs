@@ -19,9 +19,9 @@ use super::error::ApiError;
 use super::hub::Hub;
 use super::kernels::{Kernels, Running};
 use crate::http::app::App;
-use crate::http::bounds::UNIT;
-use crate::http::link::Link;
-use crate::http::socket::{Incoming, going_away, ping, pings};
+use crate::http::connection::ConnectionState;
+use crate::http::limits::UNIT;
+use crate::http::websocket::{Incoming, going_away, ping, pings};
 use crate::service::owner::Owner;
 
 /// Maximum size of a client's message, in bytes.
@@ -44,7 +44,7 @@ pub(super) async fn channels(
     Extension(kernels): Extension<Kernels>,
     Path(id): Path<String>,
     Query(asked): Query<Asked>,
-    link: Option<Extension<Link>>,
+    link: Option<Extension<ConnectionState>>,
     upgrade: WebSocketUpgrade,
 ) -> Result<Response, ApiError> {
     let running = kernels.find(&owner, &id)?;
@@ -64,7 +64,7 @@ pub(super) async fn channels(
 
 /// Serves a connection until either side closes it. The kernel keeps running.
 async fn serve(
-    (socket, link): (WebSocket, Option<Link>),
+    (socket, link): (WebSocket, Option<ConnectionState>),
     running: Running,
     peer: Peer,
     form: Form,
@@ -162,7 +162,7 @@ async fn hear(
         match form.read(&frame) {
             Ok((channel, message)) => {
                 let room = || {
-                    let place = app.waiting().try_take(owner.name(), units)?;
+                    let place = app.waiting().try_acquire(owner.name(), units)?;
                     Some(std::sync::Arc::new((place, room)) as Room)
                 };
                 running.kernel().deliver(channel, peer.clone(), message, room).await;

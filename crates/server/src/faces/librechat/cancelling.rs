@@ -7,8 +7,8 @@ use std::time::Duration;
 use tokio_util::sync::CancellationToken;
 
 use crate::service::Service;
+use crate::service::cache::Cached;
 use crate::service::owner::Owner;
-use crate::service::shelf::Kept;
 
 /// Requests in progress. Clones share the same state.
 #[derive(Clone, Default)]
@@ -17,9 +17,9 @@ pub(super) struct Requests(Arc<Mutex<HashMap<Name, CancellationToken>>>);
 /// A request that was cancelled before it arrived.
 struct Early;
 
-impl Kept for Early {
+impl Cached for Early {
     const TIME: Duration = Duration::from_mins(1);
-    const MOST: usize = 1_000;
+    const MAX: usize = 1_000;
 
     fn memory(&self) -> u64 {
         0
@@ -51,7 +51,7 @@ impl Requests {
         if known.contains_key(&name) {
             return None;
         }
-        if service.unshelve::<Early>(owner, id).is_some() {
+        if service.uncache::<Early>(owner, id).is_some() {
             token.cancel();
         }
         known.insert(name.clone(), token.clone());
@@ -67,7 +67,7 @@ impl Requests {
         let known = self.known();
         match known.get(&(owner.name().to_owned(), id.to_owned())) {
             Some(token) => token.cancel(),
-            None => drop(service.shelve(owner, id, Arc::new(Early))),
+            None => drop(service.cache(owner, id, Arc::new(Early))),
         }
     }
 

@@ -14,10 +14,10 @@ use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
 
 use super::store::{Contents, FileRef, Place, Store, Stored, Written, new_id};
-use super::{DATA, Kept, LibreChat, broken, failed};
+use super::{DATA, LibreChat, Shared, broken, failed};
 use crate::faces::process;
 use crate::http::app::App;
-use crate::http::authed::Authed;
+use crate::http::authenticated::AuthenticatedJson;
 use crate::service::owner::Owner;
 
 pub(super) fn routes() -> Router<App> {
@@ -88,10 +88,10 @@ pub(super) struct Delivery {
 
 async fn exec(
     State(app): State<App>,
-    Extension(kept): Extension<Arc<Kept>>,
-    Authed {
+    Extension(kept): Extension<Arc<Shared>>,
+    AuthenticatedJson {
         owner, body: asked, ..
-    }: Authed<LibreChat, Asked>,
+    }: AuthenticatedJson<LibreChat, Asked>,
 ) -> Result<Response, Response> {
     let session = new_id().map_err(broken)?;
     if !matches!(asked.lang.as_str(), "py" | "python") {

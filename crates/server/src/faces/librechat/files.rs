@@ -13,12 +13,12 @@ use serde_json::{Value, json};
 use tokio::io::AsyncWriteExt;
 
 use super::store::{Place, Stored, Written, new_id};
-use super::{DATA, Kept, broken, failed, no_key, told};
+use super::{DATA, Shared, broken, failed, no_key, told};
 use crate::faces::process;
 use crate::http::app::App;
+use crate::http::body_error::BodyError;
 use crate::http::files::FileHead;
-use crate::http::sealed::{self, Reading};
-use crate::http::unread::BodyError;
+use crate::http::request_body::{self, ReadMode};
 
 /// Maximum size of an upload, in bytes: the maximum that LibreChat sends.
 const MAX_UPLOAD: u64 = 150 << 20;
@@ -41,7 +41,7 @@ pub(super) fn routes() -> Router<App> {
 
 async fn upload(
     State(app): State<App>,
-    Extension(kept): Extension<Arc<Kept>>,
+    Extension(kept): Extension<Arc<Shared>>,
     request: Request,
 ) -> Result<Response, Response> {
     let Uploaded { session, files } = receive(&app, &kept, request).await?;
@@ -63,7 +63,7 @@ async fn upload(
 
 async fn upload_batch(
     State(app): State<App>,
-    Extension(kept): Extension<Arc<Kept>>,
+    Extension(kept): Extension<Arc<Shared>>,
     request: Request,
 ) -> Result<Response, Response> {
     let Uploaded { session, files } = receive(&app, &kept, request).await?;
@@ -96,12 +96,12 @@ struct Uploaded {
     files: Vec<Result<Arc<Stored>, (String, &'static str)>>,
 }
 
-async fn receive(app: &App, kept: &Kept, request: Request) -> Result<Uploaded, Response> {
+async fn receive(app: &App, kept: &Shared, request: Request) -> Result<Uploaded, Response> {
     let owner = app.keys().owner_of(request.headers()).ok_or_else(no_key)?;
     app.service().has_memory().map_err(failed)?;
-    let place = app.uploads().take(owner.name(), 1, PATIENCE).await;
+    let place = app.uploads().acquire(owner.name(), 1, PATIENCE).await;
     let _place = place.ok_or_else(|| told(StatusCode::TOO_MANY_REQUESTS, "too many uploads"))?;
-    let request = sealed::open(request, &owner, Reading::File(MAX_UPLOAD));
+    let request = request_body::open(request, &owner, ReadMode::File(MAX_UPLOAD));
     let form = Multipart::from_request(request, app).await;
     let mut form = form.map_err(|error| told(error.status(), error.body_text()))?;
     let session = new_id().map_err(broken)?;
@@ -153,7 +153,7 @@ fn bad_form(error: &MultipartError) -> Response {
 
 async fn download(
     State(app): State<App>,
-    Extension(kept): Extension<Arc<Kept>>,
+    Extension(kept): Extension<Arc<Shared>>,
     headers: HeaderMap,
     Path((session, id)): Path<(String, String)>,
 ) -> Result<Response, Response> {
@@ -172,7 +172,7 @@ async fn download(
 
 async fn list(
     State(app): State<App>,
-    Extension(kept): Extension<Arc<Kept>>,
+    Extension(kept): Extension<Arc<Shared>>,
     headers: HeaderMap,
     Path(session): Path<String>,
 ) -> Result<Response, Response> {
@@ -184,7 +184,7 @@ async fn list(
 
 async fn object(
     State(app): State<App>,
-    Extension(kept): Extension<Arc<Kept>>,
+    Extension(kept): Extension<Arc<Shared>>,
     headers: HeaderMap,
     Path((session, id)): Path<(String, String)>,
 ) -> Result<Response, Response> {
@@ -196,7 +196,7 @@ async fn object(
 
 async fn remove(
     State(app): State<App>,
-    Extension(kept): Extension<Arc<Kept>>,
+    Extension(kept): Extension<Arc<Shared>>,
     headers: HeaderMap,
     Path((session, id)): Path<(String, String)>,
 ) -> Result<Response, Response> {

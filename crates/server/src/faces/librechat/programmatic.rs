@@ -26,16 +26,16 @@ use super::cancelling::{Requests, Running};
 use super::exec::{Answer, Inputs, capture, collect, left};
 use super::names::{self, AskedTool, Named};
 use super::store::{FileRef, Store, Written, new_id};
-use super::{DATA, Kept, LibreChat, broken, failed, told};
+use super::{DATA, LibreChat, Shared, broken, failed, told};
 use crate::faces::process::{self, Ending};
 use crate::http::app::App;
-use crate::http::authed::Authed;
-use crate::service::anywhere::Use;
+use crate::http::authenticated::AuthenticatedJson;
+use crate::service::cache;
 use crate::service::error::ServiceError;
-use crate::service::held::{Held, NewSession};
+use crate::service::owned_session::{NewSession, OwnedSession};
 use crate::service::owner::Owner;
-use crate::service::passing::Passing;
-use crate::service::shelf;
+use crate::service::session_store::Access;
+use crate::service::temporary::TemporarySession;
 
 /// How long a session waits for the client's answers.
 const PATIENCE: Duration = Duration::from_mins(15);
@@ -110,10 +110,10 @@ struct Memory {
     is_answered: AtomicBool,
 }
 
-impl shelf::Kept for Memory {
+impl cache::Cached for Memory {
     const TIME: Duration = PATIENCE;
-    const FROM_LAST_USE: bool = true;
-    const MOST: usize = 1_000;
+    const RENEWED_BY_USE: bool = true;
+    const MAX: usize = 1_000;
 
     fn memory(&self) -> u64 {
         let text = |named: &Named| {
@@ -129,9 +129,9 @@ struct Answering(Arc<Memory>);
 
 async fn programmatic(
     State(app): State<App>,
-    Extension(kept): Extension<Arc<Kept>>,
+    Extension(kept): Extension<Arc<Shared>>,
     headers: HeaderMap,
-    Authed { owner, body, .. }: Authed<LibreChat, Value>,
+    AuthenticatedJson { owner, body, .. }: AuthenticatedJson<LibreChat, Value>,
 ) -> Result<Response, Response> {
     let running = running(&app, &kept.requests, &owner, &headers);
     let running = running.map_err(|(status, message)| told(status, message))?;
@@ -161,12 +161,12 @@ async fn programmatic(
 
 async fn cancel(
     State(app): State<App>,
-    Extension(kept): Extension<Arc<Kept>>,
-    Authed {
+    Extension(kept): Extension<Arc<Shared>>,
+    AuthenticatedJson {
         owner,
         body: Cancelled { request_id },
         ..
-    }: Authed<LibreChat, Cancelled>,
+    }: AuthenticatedJson<LibreChat, Cancelled>,
 ) -> Result<Response, Response> {
     let Some(id) = request_id.as_str().filter(|id| Requests::is_id(id)) else {
         return Err(told(StatusCode::BAD_REQUEST, "Invalid or missing request_id"));
@@ -239,7 +239,7 @@ fn read(body: Value, is_first: bool) -> Result<Asked, String> {
 
 async fn begin(
     app: &App,
-    kept: &Arc<Kept>,
+    kept: &Arc<Shared>,
     owner: &Owner,
     program: Program,
 ) -> Result<Response, Response> {
@@ -265,8 +265,8 @@ async fn begin(
         options = options.tool(tool);
     }
     // The setup code belongs to the server; the request's run comes after it.
-    let new = NewSession::from(options).named(Some(token.clone())).of_server();
-    let session = Passing::begin(app.service(), owner, new).await.map_err(failed)?;
+    let new = NewSession::from(options).named(Some(token.clone())).server_code();
+    let session = TemporarySession::begin(app.service(), owner, new).await.map_err(failed)?;
     let capture = capture(&program.code);
     let mut request = Request::new(program.code).capture(capture);
     request.tools = names::deferred(&program.tools, &memory.names);
@@ -284,7 +284,7 @@ async fn begin(
 
 async fn go_on(
     app: &App,
-    kept: &Arc<Kept>,
+    kept: &Arc<Shared>,
     owner: &Owner,
     token: &str,
     results: Vec<ToolResult>,
@@ -293,7 +293,7 @@ async fn go_on(
     if !token.starts_with(PREFIX) {
         return Err(gone());
     }
-    let at = app.service().at_hand(owner, token, Use::Run).await.map_err(|error| {
+    let at = app.service().claim(owner, token, Access::Run).await.map_err(|error| {
         if let ServiceError::NoSession { .. } = error {
             gone()
         } else {
@@ -304,16 +304,16 @@ async fn go_on(
     let answers: Option<Vec<ToolAnswer>> = results.into_iter().map(ToolResult::answer).collect();
     let answers = answers.ok_or_else(unknown)?;
     let files = new_id().map_err(broken)?;
-    let memory = app.service().shelved_or(owner, token, || Memory {
+    let memory = app.service().cached_or_insert(owner, token, || Memory {
         files,
         ..Memory::default()
     });
     let in_flight = "Another continuation is already in flight for this execution; retry shortly";
     let in_flight = || told(StatusCode::CONFLICT, in_flight);
     let answering = Answering::begin(&memory).ok_or_else(in_flight)?;
-    at.session().extend_lease(PATIENCE).map_err(|error| failed(error.into()))?;
-    let session = Passing::of(app.service(), owner, Held::clone(&at));
-    let outcome = match app.service().answer_at(owner, at, answers).await {
+    at.view().extend_lease(PATIENCE).map_err(|error| failed(error.into()))?;
+    let session = TemporarySession::of(app.service(), owner, OwnedSession::clone(&at));
+    let outcome = match app.service().answer_claimed(owner, at, answers).await {
         Ok(outcome) => outcome,
         Err(error) => {
             // The session keeps waiting.
@@ -351,7 +351,7 @@ impl Told<'_> {
     /// The response about the run so far.
     async fn answer(
         self,
-        session: Passing,
+        session: TemporarySession,
         memory: Arc<Memory>,
         inputs: Inputs,
         outcome: Outcome,
@@ -359,13 +359,13 @@ impl Told<'_> {
         if outcome.error_detail.as_ref().is_some_and(|d| d.kind == ErrorKind::Waiting) {
             return self.wait(session, memory, &outcome).await;
         }
-        self.app.service().unshelve::<Memory>(self.owner, self.token);
-        let listed = session.held().session().files().await.map_err(engine)?;
+        self.app.service().uncache::<Memory>(self.owner, self.token);
+        let listed = session.session().view().files().await.map_err(engine)?;
         let mut written = HashMap::new();
         if outcome.success {
             let most = self.store.most(self.owner);
             for file in left(&outcome).filter(|file| file.size <= most) {
-                let files = session.held().session().workspace();
+                let files = session.session().view().workspace();
                 let copy = copy(&self.store, &files, &file.path).await.map_err(broken)?;
                 written.insert(file.path.clone(), copy);
             }
@@ -395,18 +395,18 @@ impl Told<'_> {
     /// Extends the session's lease and returns the pending calls to the client.
     async fn wait(
         self,
-        session: Passing,
+        session: TemporarySession,
         memory: Arc<Memory>,
         outcome: &Outcome,
     ) -> Result<Response, Response> {
-        let waiting = session.held().session().waiting().await.map_err(engine)?;
+        let waiting = session.session().view().waiting().await.map_err(engine)?;
         let calls: Vec<Value> = waiting.iter().map(|call| memory.call(call)).collect();
         session.keep();
         let mut answer = json!({
             "status": "tool_call_required", "session_id": memory.files,
             "continuation_token": self.token, "tool_calls": calls,
         });
-        self.app.service().shelve(self.owner, self.token, memory);
+        self.app.service().cache(self.owner, self.token, memory);
         for (key, text) in
             [("partial_stdout", &outcome.stdout), ("partial_stderr", &outcome.stderr)]
         {

@@ -15,8 +15,8 @@ use tempfile::TempDir;
 
 use crate::http::app::App;
 use crate::service::Service;
+use crate::service::cache::Cached;
 use crate::service::owner::Owner;
-use crate::service::shelf::Kept;
 
 /// How long a file or directory is kept after its last use.
 const TIME: Duration = Duration::from_hours(24);
@@ -55,10 +55,10 @@ pub(super) struct Stored {
     content: Content,
 }
 
-impl Kept for Stored {
+impl Cached for Stored {
     const TIME: Duration = TIME;
-    const FROM_LAST_USE: bool = true;
-    const MOST: usize = MAX_FILES;
+    const RENEWED_BY_USE: bool = true;
+    const MAX: usize = MAX_FILES;
 
     fn memory(&self) -> u64 {
         (size_of::<Self>() + self.name.len() + self.place.bytes()) as u64
@@ -121,10 +121,10 @@ pub(super) struct Directory {
     bytes: AtomicU64,
 }
 
-impl Kept for Directory {
+impl Cached for Directory {
     const TIME: Duration = TIME;
-    const FROM_LAST_USE: bool = true;
-    const MOST: usize = MAX_DIRECTORIES;
+    const RENEWED_BY_USE: bool = true;
+    const MAX: usize = MAX_DIRECTORIES;
 
     fn memory(&self) -> u64 {
         self.bytes.load(Ordering::Relaxed)
@@ -181,7 +181,7 @@ impl Store {
 
     /// Maximum size of a file that an owner can store.
     pub(super) fn most(&self, owner: &Owner) -> u64 {
-        self.service.room_on_shelf(owner)
+        self.service.cache_limit(owner)
     }
 
     /// Stores a written file. Returns `None` and deletes the file if it exceeds the owner's limit.
@@ -201,18 +201,18 @@ impl Store {
             is_read_only,
             content: written.content,
         });
-        let fits = self.service.shelve(owner, &stored.place.key(), Arc::clone(&stored));
+        let fits = self.service.cache(owner, &stored.place.key(), Arc::clone(&stored));
         fits.then_some(stored)
     }
 
     /// Returns an owner's file and records its use.
     pub(super) fn find(&self, owner: &Owner, place: &Place) -> Option<Arc<Stored>> {
-        self.service.shelved(owner, &place.key())
+        self.service.cached(owner, &place.key())
     }
 
     /// An owner's files in a storage session, by name.
     pub(super) fn list(&self, owner: &Owner, session: &str) -> Vec<Arc<Stored>> {
-        let all = self.service.all_shelved::<Stored>(owner).into_iter().map(|(_, stored)| stored);
+        let all = self.service.all_cached::<Stored>(owner).into_iter().map(|(_, stored)| stored);
         let mut files: Vec<_> = all.filter(|stored| stored.place.session == session).collect();
         files.sort_by(|one, other| one.name.cmp(&other.name));
         files
@@ -220,13 +220,13 @@ impl Store {
 
     /// Deletes an owner's file, and returns whether it existed.
     pub(super) fn remove(&self, owner: &Owner, place: &Place) -> bool {
-        self.service.unshelve::<Stored>(owner, &place.key()).is_some()
+        self.service.uncache::<Stored>(owner, &place.key()).is_some()
     }
 
     /// An owner's directory by name, created if missing.
     pub(super) fn directory(&self, owner: &Owner, name: &str) -> io::Result<Arc<Directory>> {
         let id = new_id()?;
-        Ok(self.service.shelved_or(owner, &directory_key(name), || Directory {
+        Ok(self.service.cached_or_insert(owner, &directory_key(name), || Directory {
             id,
             contents: tokio::sync::Mutex::default(),
             bytes: AtomicU64::new(0),
@@ -242,10 +242,10 @@ impl Store {
         contents: &mut Contents,
     ) {
         let known: HashSet<Arc<str>> =
-            self.service.all_shelved::<Stored>(owner).into_iter().map(|(key, _)| key).collect();
+            self.service.all_cached::<Stored>(owner).into_iter().map(|(key, _)| key).collect();
         contents.seen.retain(|place| known.contains(place.key().as_str()));
         directory.bytes.store(contents.bytes() as u64, Ordering::Relaxed);
-        self.service.shelve(owner, &directory_key(name), Arc::clone(directory));
+        self.service.cache(owner, &directory_key(name), Arc::clone(directory));
     }
 }
 

@@ -17,9 +17,9 @@ use super::progress::Teller;
 use super::render::{Shown, images};
 use super::revision;
 use super::uri::Place;
-use crate::service::anywhere::Use;
 use crate::service::error::ServiceError;
 use crate::service::owner::Owner;
+use crate::service::session_store::Access;
 
 /// Default time limit of a run whose code can call other servers.
 const TIME_WITH_SERVERS: Duration = Duration::from_mins(1);
@@ -107,8 +107,8 @@ impl Handler {
             };
             return Ok(shown.result(&images));
         };
-        let at = shared.service.at_hand(owner, &id, Use::Run).await?;
-        let running = shared.service.run_holding(owner, at, request);
+        let at = shared.service.claim(owner, &id, Access::Run).await?;
+        let running = shared.service.run_keeping_claim(owner, at, request);
         let (at, ran) = tokio::select! {
             ran = running => ran,
             () = cancelled => return Err(Failed::Otherwise("cancelled".into())),
@@ -117,7 +117,7 @@ impl Handler {
         let mut read = Vec::new();
         if let Ok(outcome) = &ran {
             for path in images(outcome) {
-                if let Ok(bytes) = at.session().read(path).await {
+                if let Ok(bytes) = at.view().read(path).await {
                     read.push((path.to_owned(), bytes));
                 }
             }
@@ -179,17 +179,17 @@ impl Handler {
             start.image = ImageChoice::Named("data".into());
         }
         let options = SessionOptions::from_request(start);
-        let held = Box::pin(self.shared.service.start(owner, options.into())).await?;
-        let image = held.session().info().image;
+        let session = Box::pin(self.shared.service.start(owner, options.into())).await?;
+        let image = session.view().info().image;
         Ok(said(
-            format!("session_id: {}", held.id()),
-            json!({"session_id": held.id(), "image": image}),
+            format!("session_id: {}", session.id()),
+            json!({"session_id": session.id(), "image": image}),
         ))
     }
 
     async fn fork(&self, owner: &Owner, id: &str) -> Result<CallToolResult, Failed> {
         let service = &self.shared.service;
-        let at = service.at_hand(owner, id, Use::Look).await?;
+        let at = service.claim(owner, id, Access::Read).await?;
         let forked = service.fork_of(owner, &at, None).await?;
         Ok(said(
             format!("session_id: {}", forked.id()),
@@ -198,8 +198,8 @@ impl Handler {
     }
 
     async fn rewind(&self, owner: &Owner, asked: &Rewind) -> Result<CallToolResult, Failed> {
-        let at = self.shared.service.at_hand(owner, &asked.session_id, Use::Change).await?;
-        at.session().rewind(asked.to).await?;
+        let at = self.shared.service.claim(owner, &asked.session_id, Access::Change).await?;
+        at.view().rewind(asked.to).await?;
         let id = at.id().to_owned();
         at.done().await?;
         Ok(said(
@@ -251,9 +251,8 @@ impl Handler {
             Wrong::Arguments(why) => Failed::Otherwise(format!("write_file: {why}")),
             Wrong::Tool => Failed::Otherwise("write_file".into()),
         })?;
-        let at = self.shared.service.at_hand(owner, &asked.session_id, Use::Write).await?;
-        let written =
-            at.session().workspace().write(&asked.path, std::io::Cursor::new(bytes)).await?;
+        let at = self.shared.service.claim(owner, &asked.session_id, Access::Write).await?;
+        let written = at.view().workspace().write(&asked.path, std::io::Cursor::new(bytes)).await?;
         let uri = Place::Session(at.id().to_owned()).uri_of(&written.path);
         at.done().await?;
         Ok(said(

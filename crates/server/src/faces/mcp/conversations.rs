@@ -9,8 +9,8 @@ use rmcp::transport::streamable_http_server::session::{
 };
 
 use crate::service::Service;
-use crate::service::anywhere::Document;
 use crate::service::error::ServiceError;
+use crate::service::session_store::Document;
 
 /// Kind of document in the store.
 const KIND: &str = "conversations";

@@ -14,9 +14,9 @@ use rmcp::service::RequestContext;
 use rmcp::{RoleServer, ServerHandler};
 use tokio::sync::OnceCell;
 
-use super::about::About;
 use super::arguments::{Call, Wrong};
 use super::catalog;
+use super::description::Description;
 use super::options::Options;
 use super::uri::TEMPLATES;
 use crate::service::Service;
@@ -37,7 +37,7 @@ pub(super) struct Shared {
     pub options: Options,
     /// The owner over standard streams. Over HTTP each request has its own.
     pub owner: Option<Owner>,
-    about: OnceCell<About>,
+    about: OnceCell<Description>,
 }
 
 impl Handler {
@@ -53,9 +53,10 @@ impl Handler {
     }
 
     /// The description for models, queried once.
-    pub(super) async fn about(&self) -> &About {
+    pub(super) async fn about(&self) -> &Description {
         let shared = &self.shared;
-        let ask = || About::of(&shared.service, shared.options.image(), shared.options.listing());
+        let ask =
+            || Description::of(&shared.service, shared.options.image(), shared.options.listing());
         shared.about.get_or_init(ask).await
     }
 

@@ -25,9 +25,9 @@ use super::revision;
 use super::sessions::{Sessions, run_for};
 
 use crate::http::app::App;
-use crate::http::json;
+use crate::http::extract::checked_json;
 use crate::http::problem::Problem;
-use crate::http::sealed::{self, Sealed};
+use crate::http::request_body::{self, PendingBody};
 use crate::service::error::ServiceError;
 use crate::service::owner::Owner;
 
@@ -124,13 +124,13 @@ impl Face {
 
 /// Reads the body here, because the transport does not limit the number of JSON values.
 async fn read(request: Request, owner: &Owner) -> Result<Request, Problem> {
-    if !sealed::has_body(&request) {
+    if !request_body::has_body(&request) {
         return Ok(request);
     }
     let (mut parts, body) = request.into_parts();
-    let bytes = sealed::whole(Request::from_parts(parts.clone(), body), owner).await?;
-    json::checked(&bytes)?;
-    parts.extensions.remove::<Sealed>();
+    let bytes = request_body::read(Request::from_parts(parts.clone(), body), owner).await?;
+    checked_json(&bytes)?;
+    parts.extensions.remove::<PendingBody>();
     Ok(Request::from_parts(parts, bytes.into()))
 }
 

@@ -13,9 +13,9 @@ use serde_json::json;
 
 use super::handler::Handler;
 use super::uri::Place;
-use crate::service::anywhere::Use;
-use crate::service::kept::KeptRun;
 use crate::service::owner::Owner;
+use crate::service::run_files::StoredRun;
+use crate::service::session_store::Access;
 
 /// Maximum number of resources per page.
 const PAGE: usize = 100;
@@ -47,7 +47,7 @@ impl Handler {
             let place = Place::Session(id);
             all.extend(files.iter().map(|file| resource(&place, file)));
         }
-        for (id, run) in self.shared.service.all_shelved::<KeptRun>(owner) {
+        for (id, run) in self.shared.service.all_cached::<StoredRun>(owner) {
             let place = Place::Run(id.as_ref().to_owned());
             all.extend(run.files.iter().map(|file| resource(&place, file)));
         }
@@ -70,15 +70,15 @@ impl Handler {
         let service = &self.shared.service;
         let listed = service.list(owner).await;
         let listed = listed.map_err(|error| ErrorData::internal_error(error.to_string(), None))?;
-        let (here, mut stored): (Vec<_>, Vec<_>) = listed.into_iter().partition(|one| one.is_here);
+        let (here, mut stored): (Vec<_>, Vec<_>) = listed.into_iter().partition(|one| one.is_local);
         stored.sort_by(|one, other| one.idle_seconds.total_cmp(&other.idle_seconds));
         stored.truncate(MAX_WOKEN);
         let looking = here.into_iter().chain(stored).map(|one| async move {
             let look = async {
-                let at = service.at_hand(owner, &one.id, Use::Look).await.ok()?;
-                at.session().files().await.ok()
+                let at = service.claim(owner, &one.id, Access::Read).await.ok()?;
+                at.view().files().await.ok()
             };
-            let time = if one.is_here { PATIENCE } else { WAKING };
+            let time = if one.is_local { PATIENCE } else { WAKING };
             let files = tokio::time::timeout(time, look).await.ok().flatten();
             files.map(|files| (one.id, files))
         });
@@ -114,7 +114,7 @@ impl Handler {
         let (place, path) = Place::parse(uri).ok_or_else(none)?;
         let bytes = match place {
             Place::Run(id) => {
-                let run = self.shared.service.kept(owner, &id).map_err(|_| none())?;
+                let run = self.shared.service.stored_run(owner, &id).map_err(|_| none())?;
                 if run.entry(&path).ok_or_else(none)?.size > MAX_READ {
                     return Err(too_large(uri));
                 }
@@ -126,8 +126,8 @@ impl Handler {
                 read.await.ok().flatten().ok_or_else(none)?
             }
             Place::Session(id) => {
-                let at = self.shared.service.at_hand(owner, &id, Use::Look).await;
-                let files = at.map_err(|_| none())?.session().workspace();
+                let at = self.shared.service.claim(owner, &id, Access::Read).await;
+                let files = at.map_err(|_| none())?.view().workspace();
                 files.read(&path, ..=MAX_READ).await.map_err(|_| none())?
             }
         };

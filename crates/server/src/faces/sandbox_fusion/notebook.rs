@@ -19,9 +19,9 @@ use super::{
 };
 use crate::faces::process::{self, Ending};
 use crate::http::app::App;
-use crate::http::authed::Authed;
+use crate::http::authenticated::AuthenticatedJson;
 use crate::service::error::ServiceError;
-use crate::service::passing::Passing;
+use crate::service::temporary::TemporarySession;
 
 #[derive(Deserialize)]
 pub(super) struct JupyterRequest {
@@ -80,9 +80,9 @@ const MAX_CELLS: usize = 1_000;
 
 pub(super) async fn run_jupyter(
     State(app): State<App>,
-    Authed {
+    AuthenticatedJson {
         owner, body: asked, ..
-    }: Authed<SandboxFusion, JupyterRequest>,
+    }: AuthenticatedJson<SandboxFusion, JupyterRequest>,
 ) -> Result<Response, Response> {
     let Kernel::Python3 = asked.kernel;
     if asked.cells.len() > MAX_CELLS {
@@ -100,7 +100,7 @@ pub(super) async fn run_jupyter(
         .into_iter()
         .fold(SessionOptions::new(), |options, (path, bytes)| options.file(path, bytes));
     let notebook = Notebook {
-        session: Passing::begin(app.service(), &owner, options).await.map_err(failed)?,
+        session: TemporarySession::begin(app.service(), &owner, options).await.map_err(failed)?,
         cell_timeout: process::timeout(asked.cell_timeout, &ceilings),
         total: process::timeout(asked.total_timeout, &ceilings).unwrap_or(ceilings.timeout),
     };
@@ -119,7 +119,7 @@ pub(super) async fn run_jupyter(
 
 /// A session that runs cells in sequence.
 struct Notebook {
-    session: Passing,
+    session: TemporarySession,
     cell_timeout: Option<Duration>,
     total: Duration,
 }
@@ -173,7 +173,7 @@ impl Notebook {
     async fn fetch(&self, wanted: BTreeMap<String, String>) -> BTreeMap<String, String> {
         let mut room = Room(MAX_ANSWER);
         let mut files = BTreeMap::new();
-        let workspace = self.session.held().session().workspace();
+        let workspace = self.session.session().view().workspace();
         for (name, path) in wanted {
             let Ok(about) = workspace.stat(&path).await else {
                 continue;

@@ -21,11 +21,9 @@ use tokio_util::task::AbortOnDropHandle;
 use super::operation::{NDJSON, Operation};
 use super::runs::RunAnswer;
 use crate::http::app::App;
-use crate::http::body::Pieces;
-use crate::http::json;
+use crate::http::extract::{Query, StreamedBody, check_json};
 use crate::http::problem::Problem;
-use crate::http::query::Query;
-use crate::http::sealed::Taking;
+use crate::http::request_body::Reservation;
 use crate::http::upload::pump;
 use crate::service::error::ServiceError;
 use crate::service::owner::Owner;
@@ -65,7 +63,7 @@ async fn batch(
     State(app): State<App>,
     owner: Owner,
     Query(options): Query<Options>,
-    Pieces(body): Pieces,
+    StreamedBody(body): StreamedBody,
 ) -> Result<Response, Problem> {
     let allowed = owner.limits().concurrent_runs.map_or(MAX_AT_ONCE, |runs| runs as usize);
     let at_once = allowed.clamp(1, MAX_AT_ONCE);
@@ -87,7 +85,7 @@ pub(super) type Line = (u64, Result<Text, String>);
 #[derive(Default)]
 pub(super) struct Text {
     bytes: Vec<u8>,
-    room: Option<Taking>,
+    room: Option<Reservation>,
 }
 
 /// Splits a body into lines and skips empty ones. With `room`, lines take body memory of that
@@ -99,7 +97,7 @@ pub(super) fn lines(body: Body, room: Option<(App, Owner)>) -> impl Stream<Item 
         loop {
             number += 1;
             let taking =
-                room.clone().map(|(app, owner)| Taking::new(app, owner).patience(MAX_PAUSE));
+                room.clone().map(|(app, owner)| Reservation::new(app, owner).patience(MAX_PAUSE));
             match next_line(&mut reader, taking).await {
                 Ok(None) => return None,
                 Ok(Some(line)) if line.bytes.trim_ascii().is_empty() => {}
@@ -112,7 +110,7 @@ pub(super) fn lines(body: Body, room: Option<(App, Owner)>) -> impl Stream<Item 
 
 async fn next_line(
     reader: &mut (impl AsyncBufRead + Unpin),
-    room: Option<Taking>,
+    room: Option<Reservation>,
 ) -> Result<Option<Text>, String> {
     let mut line = Text {
         room,
@@ -172,7 +170,7 @@ async fn answer(app: App, owner: Owner, (line, text): Line) -> Bytes {
 }
 
 fn parse(line: &[u8]) -> Result<RunRequest, (Value, (&'static str, String))> {
-    json::check(line).map_err(|why| (Value::Null, ("bad_body", why)))?;
+    check_json(line).map_err(|why| (Value::Null, ("bad_body", why)))?;
     serde_json::from_slice(line).map_err(|error| {
         // Valid JSON that is not a valid request may still have an id.
         let line: Value = serde_json::from_slice(line).unwrap_or_default();

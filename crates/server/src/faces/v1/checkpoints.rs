@@ -18,11 +18,11 @@ use super::create::Seconds;
 use super::operation::{BYTES, Operation};
 use super::sessions::SessionAnswer;
 use crate::http::app::App;
+use crate::http::extract::Query;
 use crate::http::problem::Problem;
-use crate::http::query::Query;
 use crate::http::upload::{Receiver, spooled};
-use crate::service::anywhere::Use;
 use crate::service::owner::Owner;
+use crate::service::session_store::Access;
 
 pub(super) fn operations() -> Vec<Operation> {
     vec![
@@ -58,14 +58,14 @@ async fn save(
     owner: Owner,
     Path(id): Path<String>,
 ) -> Result<Response, Problem> {
-    let held = app.service().at_hand(&owner, &id, Use::Look).await?;
+    let session = app.service().claim(&owner, &id, Access::Read).await?;
     let failed = |error: std::io::Error| {
         tracing::warn!(%error, "cannot write a checkpoint");
         Problem::internal("cannot write the checkpoint")
     };
     let make = async {
         let mut file = tempfile::tempfile().map_err(failed)?;
-        held.session().checkpoint_to(file.try_clone().map_err(failed)?).await?;
+        session.view().checkpoint_to(file.try_clone().map_err(failed)?).await?;
         let size = file.seek(std::io::SeekFrom::End(0)).map_err(failed)?;
         file.rewind().map_err(failed)?;
         Ok::<_, Problem>((file, size))
@@ -77,7 +77,7 @@ async fn save(
         let _ = &room;
         piece
     }));
-    let name = format!("attachment; filename=\"{}.belljar\"", held.id());
+    let name = format!("attachment; filename=\"{}.belljar\"", session.id());
     let headers = [
         (CONTENT_TYPE, BYTES.to_owned()),
         (CONTENT_LENGTH, size.to_string()),
@@ -136,6 +136,6 @@ async fn restore(
     if let Some(policy) = given.policy {
         options = options.policy(policy.into());
     }
-    let held = Box::pin(app.service().open(&owner, options, given.name)).await?;
-    SessionAnswer::created(&app, &owner, &held).await
+    let session = Box::pin(app.service().open(&owner, options, given.name)).await?;
+    SessionAnswer::created(&app, &owner, &session).await
 }

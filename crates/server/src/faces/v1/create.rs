@@ -14,7 +14,7 @@ use serde::{Deserialize, Deserializer};
 use serde_json::{Map, Value};
 
 use crate::http::problem::Problem;
-use crate::service::held::{NAME_PATTERN, NewSession};
+use crate::service::owned_session::{NAME_PATTERN, NewSession};
 
 /// Maximum duration in a request, in seconds: 100 years.
 pub(super) const MAX_SECONDS: f64 = 3_155_760_000.0;

@@ -14,14 +14,13 @@ use serde::{Deserialize, Serialize};
 
 use super::operation::{BYTES, Operation};
 use crate::http::app::App;
-use crate::http::body::Body as JsonBody;
+use crate::http::body_error::{BodyError, UploadError};
+use crate::http::extract::{Body as JsonBody, Query};
 use crate::http::files::{Asked, FileHead, may_write, timestamp};
 use crate::http::problem::Problem;
-use crate::http::query::Query;
-use crate::http::unread::{BodyError, UploadError};
 use crate::http::upload::Receiver;
-use crate::service::anywhere::Use;
 use crate::service::owner::Owner;
+use crate::service::session_store::Access;
 
 /// Bytes read from a file at a time.
 const CHUNK: u64 = 1 << 20;
@@ -148,8 +147,8 @@ async fn list(
     Path(id): Path<String>,
     Query(asked): Query<Where>,
 ) -> Result<Json<Listing>, Problem> {
-    let held = app.service().at_hand(&owner, &id, Use::Look).await?;
-    let files = held.session().workspace();
+    let session = app.service().claim(&owner, &id, Access::Read).await?;
+    let files = session.view().workspace();
     let depth = asked.depth.unwrap_or(1).clamp(1, MAX_DEPTH);
     let entries = files.list(&asked.path, depth).await?;
     Ok(Json(Listing {
@@ -164,8 +163,8 @@ async fn read(
     method: Method,
     headers: HeaderMap,
 ) -> Result<Response, Problem> {
-    let at_hand = app.service().at_hand(&owner, &id, Use::Look).await?;
-    let files = at_hand.session().workspace();
+    let claim = app.service().claim(&owner, &id, Access::Read).await?;
+    let files = claim.view().workspace();
     let entry = files.stat(&path).await?;
     if entry.kind != PathKind::File {
         // Reading something that is not a file returns the matching error.
@@ -225,8 +224,8 @@ async fn write(
     let headers = request.headers().clone();
     let mut receiver = Receiver::of(&app, &owner).await?;
     let service = app.service();
-    let max = if let Ok(held) = service.find(&owner, &id) {
-        held.session().workspace().max_bytes().await?
+    let max = if let Ok(session) = service.find(&owner, &id) {
+        session.view().workspace().max_bytes().await?
     } else {
         service.listed(&owner, &id).await?;
         service.runtime().ceilings().workspace
@@ -242,8 +241,8 @@ async fn write(
         }
         other => other.into(),
     })?;
-    let held = app.service().at_hand(&owner, &id, Use::Write).await?;
-    let files = held.session().workspace();
+    let session = app.service().claim(&owner, &id, Access::Write).await?;
+    let files = session.view().workspace();
     let mut status = StatusCode::CREATED;
     let written = files.write_unless(&path, upload, |there| {
         let there = there.filter(|entry| entry.kind == PathKind::File).map(head);
@@ -253,7 +252,7 @@ async fn write(
         may_write(&headers, there.as_ref())
     });
     let entry = written.await??;
-    held.done().await?;
+    session.done().await?;
     Ok((status, Json(Entry::from(entry))).into_response())
 }
 
@@ -262,9 +261,9 @@ async fn remove(
     owner: Owner,
     Path((id, path)): Path<(String, String)>,
 ) -> Result<StatusCode, Problem> {
-    let held = app.service().at_hand(&owner, &id, Use::Change).await?;
-    held.session().workspace().remove(&path).await?;
-    held.done().await?;
+    let session = app.service().claim(&owner, &id, Access::Change).await?;
+    session.view().workspace().remove(&path).await?;
+    session.done().await?;
     Ok(StatusCode::NO_CONTENT)
 }
 
@@ -282,9 +281,9 @@ async fn make_directory(
     Path(id): Path<String>,
     JsonBody(asked): JsonBody<Directory>,
 ) -> Result<StatusCode, Problem> {
-    let held = app.service().at_hand(&owner, &id, Use::Change).await?;
-    held.session().workspace().make_dir(&asked.path).await?;
-    held.done().await?;
+    let session = app.service().claim(&owner, &id, Access::Change).await?;
+    session.view().workspace().make_dir(&asked.path).await?;
+    session.done().await?;
     Ok(StatusCode::NO_CONTENT)
 }
 
@@ -305,8 +304,8 @@ async fn rename(
     Path(id): Path<String>,
     JsonBody(asked): JsonBody<Rename>,
 ) -> Result<StatusCode, Problem> {
-    let held = app.service().at_hand(&owner, &id, Use::Change).await?;
-    held.session().workspace().rename(&asked.from, &asked.to).await?;
-    held.done().await?;
+    let session = app.service().claim(&owner, &id, Access::Change).await?;
+    session.view().workspace().rename(&asked.from, &asked.to).await?;
+    session.done().await?;
     Ok(StatusCode::NO_CONTENT)
 }

@@ -18,7 +18,7 @@ use serde_json::Value;
 
 use super::operation::{BYTES, EVENTS, Operation};
 use crate::http::app::App;
-use crate::http::body::Body;
+use crate::http::extract::Body;
 use crate::http::files::FileHead;
 use crate::http::problem::Problem;
 use crate::http::sse;
@@ -119,7 +119,7 @@ async fn file(
     Path((id, path)): Path<(String, String)>,
     headers: HeaderMap,
 ) -> Result<Response, Problem> {
-    let run = app.service().kept(&owner, &id)?;
+    let run = app.service().stored_run(&owner, &id)?;
     let no_file =
         || Problem::new(StatusCode::NOT_FOUND, "no_such_file", "the run has no such file");
     let head = FileHead {

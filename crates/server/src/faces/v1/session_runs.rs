@@ -14,11 +14,11 @@ use serde_json::Value;
 use super::operation::{EVENTS, JSON, Operation};
 use super::runs::RunAnswer;
 use crate::http::app::App;
-use crate::http::body::Body;
+use crate::http::extract::Body;
 use crate::http::problem::Problem;
 use crate::http::sse;
-use crate::service::anywhere::Use;
 use crate::service::owner::Owner;
+use crate::service::session_store::Access;
 
 pub(super) fn operations() -> Vec<Operation> {
     vec![
@@ -58,15 +58,15 @@ async fn run(
 ) -> Result<Response, Problem> {
     let id = asked.id.take();
     let request = asked.into_request(HostPaths::Refused).map_err(belljar::Error::from)?;
-    let held = app.service().at_hand(&owner, &session, Use::Run).await?;
+    let session = app.service().claim(&owner, &session, Access::Run).await?;
     if sse::is_asked_for(&headers) {
         // Validates first, so that an invalid request gets an error response instead of an event.
-        held.session().validate(&request)?;
+        session.view().validate(&request)?;
         let (watcher, events) = event_channel();
-        let run = app.service().run_at(&owner, held, request.watch(watcher));
+        let run = app.service().run_claimed(&owner, session, request.watch(watcher));
         return sse::answer(events, async move { Ok(answer(id, run.await?)) }).await;
     }
-    let outcome = app.service().run_at(&owner, held, request).await?;
+    let outcome = app.service().run_claimed(&owner, session, request).await?;
     Ok(Json(answer(id, outcome)).into_response())
 }
 

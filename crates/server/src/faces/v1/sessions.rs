@@ -15,13 +15,13 @@ use serde::{Deserialize, Serialize};
 use super::create::{CreateSession, Seconds};
 use super::operation::Operation;
 use crate::http::app::App;
-use crate::http::body::Body;
+use crate::http::extract::Body;
 use crate::http::files::timestamp;
 use crate::http::problem::Problem;
-use crate::http::remembered::WhileThere;
-use crate::service::anywhere::{Listed, Use};
-use crate::service::held::{Held, NAME_PATTERN};
+use crate::http::stored_responses::ValidWhile;
+use crate::service::owned_session::{NAME_PATTERN, OwnedSession};
 use crate::service::owner::Owner;
+use crate::service::session_store::{Access, Listed};
 
 pub(super) fn operations() -> Vec<Operation> {
     const ID: &str = "/v1/sessions/{id}";
@@ -127,11 +127,11 @@ impl SessionAnswer {
     pub(super) async fn created(
         app: &App,
         owner: &Owner,
-        held: &Held,
+        session: &OwnedSession,
     ) -> Result<Response, Problem> {
-        let answer = Self::of(app.service().listed(owner, held.id()).await?);
-        let location = format!("/v1/sessions/{}", held.id());
-        let made = Extension(WhileThere::Session(held.id().to_owned()));
+        let answer = Self::of(app.service().listed(owner, session.id()).await?);
+        let location = format!("/v1/sessions/{}", session.id());
+        let made = Extension(ValidWhile::Session(session.id().to_owned()));
         Ok((StatusCode::CREATED, made, [(LOCATION, location)], Json(answer)).into_response())
     }
 }
@@ -147,8 +147,8 @@ async fn create(
     body: Option<Body<CreateSession>>,
 ) -> Result<Response, Problem> {
     let asked = body.map(|Body(asked)| asked).unwrap_or_default();
-    let held = Box::pin(app.service().start(&owner, asked.into_new()?)).await?;
-    SessionAnswer::created(&app, &owner, &held).await
+    let session = Box::pin(app.service().start(&owner, asked.into_new()?)).await?;
+    SessionAnswer::created(&app, &owner, &session).await
 }
 
 async fn list(State(app): State<App>, owner: Owner) -> Result<Json<SessionList>, Problem> {
@@ -180,19 +180,19 @@ async fn change(
     Path(id): Path<String>,
     Body(asked): Body<Change>,
 ) -> Result<Json<SessionAnswer>, Problem> {
-    let mut held = app.service().at_hand(&owner, &id, Use::Change).await?;
+    let mut session = app.service().claim(&owner, &id, Access::Change).await?;
     let lease = asked.lease_seconds.map(|time| time.duration("lease_seconds")).transpose()?;
     if let Some(labels) = asked.labels {
-        held.session().set_labels(labels)?;
+        session.view().set_labels(labels)?;
     }
     if let Some(lease) = lease
-        && !held.extend_lease(lease)?
+        && !session.extend_lease(lease)?
     {
         let detail = format!("session {id} was created without a lease");
         return Err(Problem::new(StatusCode::CONFLICT, "session.no_lease", detail));
     }
-    let answer = SessionAnswer::of(held.listed());
-    held.done().await?;
+    let answer = SessionAnswer::of(session.listed());
+    session.done().await?;
     Ok(Json(answer))
 }
 
@@ -220,9 +220,9 @@ async fn fork(
     Path(id): Path<String>,
     body: Option<Body<Fork>>,
 ) -> Result<Response, Problem> {
-    let held = app.service().at_hand(&owner, &id, Use::Look).await?;
+    let session = app.service().claim(&owner, &id, Access::Read).await?;
     let name = body.and_then(|Body(asked)| asked.name);
-    let fork = app.service().fork_of(&owner, &held, name).await?;
+    let fork = app.service().fork_of(&owner, &session, name).await?;
     SessionAnswer::created(&app, &owner, &fork).await
 }
 
@@ -249,11 +249,11 @@ async fn rewind(
     Path(id): Path<String>,
     Body(asked): Body<Rewind>,
 ) -> Result<Json<RewindAnswer>, Problem> {
-    let held = app.service().at_hand(&owner, &id, Use::Change).await?;
+    let session = app.service().claim(&owner, &id, Access::Change).await?;
     let kept = if asked.keep {
-        Some(app.service().rewind_keeping_at(&owner, &held, asked.execution).await?)
+        Some(app.service().rewind_keeping_at(&owner, &session, asked.execution).await?)
     } else {
-        held.session().rewind(asked.execution).await?;
+        session.view().rewind(asked.execution).await?;
         None
     };
     let kept = match kept {
@@ -261,10 +261,10 @@ async fn rewind(
         None => None,
     };
     let answer = RewindAnswer {
-        session: SessionAnswer::of(held.listed()),
+        session: SessionAnswer::of(session.listed()),
         kept,
     };
-    held.done().await?;
+    session.done().await?;
     Ok(Json(answer))
 }
 
@@ -294,7 +294,7 @@ async fn suspend(
     owner: Owner,
     Path(id): Path<String>,
 ) -> Result<Json<SuspendAnswer>, Problem> {
-    let suspended = app.service().at_hand(&owner, &id, Use::Look).await?.session().suspend().await;
+    let suspended = app.service().claim(&owner, &id, Access::Read).await?.view().suspend().await;
     Ok(Json(SuspendAnswer { suspended }))
 }
 
@@ -335,7 +335,7 @@ async fn history(
     owner: Owner,
     Path(id): Path<String>,
 ) -> Result<Json<History>, Problem> {
-    let runs = app.service().at_hand(&owner, &id, Use::Look).await?.session().history().await?;
+    let runs = app.service().claim(&owner, &id, Access::Read).await?.view().history().await?;
     Ok(Json(History {
         runs: runs.into_iter().map(HistoryRun::from).collect(),
     }))

@@ -19,17 +19,17 @@ use tokio_util::task::AbortOnDropHandle;
 
 use super::operation::Operation;
 use crate::http::app::App;
-use crate::http::bounds::UNIT;
-use crate::http::json;
-use crate::http::link::Link;
+use crate::http::body_error::BodyError;
+use crate::http::connection::ConnectionState;
+use crate::http::extract::check_json;
+use crate::http::limiter::Permit;
+use crate::http::limits::UNIT;
 use crate::http::problem::Problem;
-use crate::http::sealed::Taking;
-use crate::http::shares::Share;
-use crate::http::socket::{Incoming, going_away, ping, pings};
-use crate::http::unread::BodyError;
-use crate::service::anywhere::Use;
+use crate::http::request_body::Reservation;
+use crate::http::websocket::{Incoming, going_away, ping, pings};
 use crate::service::error::ServiceError;
 use crate::service::owner::Owner;
+use crate::service::session_store::Access;
 
 /// Maximum size of a client's message, in bytes.
 const MAX_MESSAGE: usize = 16 << 20;
@@ -76,7 +76,7 @@ type Waiting<T> = (Value, T, Room);
 
 /// Memory of a message, and its share of the memory for queued messages. The share leaves room for
 /// the next message, which may be an interrupt.
-type Room = (Option<Taking>, Share);
+type Room = (Option<Reservation>, Permit);
 
 /// A query about code that does not run it.
 enum Question {
@@ -98,7 +98,7 @@ async fn open(
     State(app): State<App>,
     owner: Owner,
     Path(id): Path<String>,
-    link: Option<Extension<Link>>,
+    link: Option<Extension<ConnectionState>>,
     upgrade: Result<WebSocketUpgrade, WebSocketUpgradeRejection>,
 ) -> Result<Response, Problem> {
     let upgrade = upgrade.map_err(|rejection| {
@@ -131,7 +131,7 @@ impl Terminal {
         app: App,
         owner: Owner,
         session: String,
-        (socket, link): (WebSocket, Option<Link>),
+        (socket, link): (WebSocket, Option<ConnectionState>),
     ) {
         let (sink, stream) = socket.split();
         let stream = Incoming::new(stream, link);
@@ -179,7 +179,7 @@ impl Terminal {
                 Message::Close(_) => return,
                 _ => continue,
             };
-            let said = json::check(text.as_bytes())
+            let said = check_json(text.as_bytes())
                 .and_then(|()| serde_json::from_str(&text).map_err(|error| error.to_string()));
             let Said { id, what } = match said {
                 Ok(said) => said,
@@ -216,11 +216,11 @@ impl Terminal {
         &self,
         to: &mpsc::Sender<Waiting<T>>,
         (id, what): (Value, T),
-        (bytes, room): (usize, Option<Taking>),
+        (bytes, room): (usize, Option<Reservation>),
         name: &str,
     ) {
         let units = u32::try_from(bytes.div_ceil(UNIT)).unwrap_or(u32::MAX);
-        let Some(place) = self.app.waiting().try_take(self.owner.name(), units) else {
+        let Some(place) = self.app.waiting().try_acquire(self.owner.name(), units) else {
             let problem = Problem::from(BodyError::NoRoom);
             return self.tell(&id, Some("problem"), problem).await;
         };
@@ -256,15 +256,15 @@ impl Terminal {
 
     async fn complete(&self, code: &str, cursor: usize) -> Result<Value, ServiceError> {
         let service = self.app.service();
-        let held = service.at_hand(&self.owner, &self.session, Use::Look).await?;
-        let found = service.complete(&self.owner, &held, code, cursor).await?;
+        let session = service.claim(&self.owner, &self.session, Access::Read).await?;
+        let found = service.complete(&self.owner, &session, code, cursor).await?;
         Ok(serde_json::json!({"start": found.start, "matches": found.matches}))
     }
 
     async fn is_complete(&self, code: &str) -> Result<Value, ServiceError> {
         let service = self.app.service();
-        let held = service.at_hand(&self.owner, &self.session, Use::Look).await?;
-        Ok(match service.is_complete(&self.owner, &held, code).await? {
+        let session = service.claim(&self.owner, &self.session, Access::Read).await?;
+        Ok(match service.is_complete(&self.owner, &session, code).await? {
             Completeness::Complete => serde_json::json!({"status": "complete"}),
             Completeness::Incomplete { indent } => {
                 serde_json::json!({"status": "incomplete", "indent": indent})
@@ -289,11 +289,12 @@ impl Terminal {
             let (terminal, id) = (terminal.clone(), prompt_id.clone());
             async move { terminal.ask(&id, prompt).await }
         });
-        let held = match self.app.service().at_hand(&self.owner, &self.session, Use::Run).await {
-            Ok(held) => held,
+        let session = match self.app.service().claim(&self.owner, &self.session, Access::Run).await
+        {
+            Ok(session) => session,
             Err(error) => return self.tell::<Problem>(&id, Some("problem"), error.into()).await,
         };
-        let run = self.app.service().run_at(&self.owner, held, request);
+        let run = self.app.service().run_claimed(&self.owner, session, request);
         let run = AbortOnDropHandle::new(tokio::spawn(run));
         self.pass_on(&id, events).await;
         match run.await {

@@ -8,10 +8,10 @@ use base64::engine::general_purpose::STANDARD as BASE64;
 use belljar::request::{ByteSource, FileSource, RunRequest};
 
 use crate::http::app::App;
-use crate::http::json;
+use crate::http::body_error::BodyError;
+use crate::http::extract::checked_json;
 use crate::http::problem::Problem;
-use crate::http::sealed::{self, Reading};
-use crate::http::unread::BodyError;
+use crate::http::request_body::{self, ReadMode};
 use crate::service::owner::Owner;
 
 /// Maximum number of parts of a form.
@@ -24,7 +24,7 @@ pub(super) async fn read(
     app: &App,
     owner: &Owner,
 ) -> Result<RunRequest, Problem> {
-    let request = sealed::open(request, owner, Reading::Whole);
+    let request = request_body::open(request, owner, ReadMode::Memory);
     let form = Multipart::from_request(request, app)
         .await
         .map_err(|rejection| bad(rejection.status(), rejection.body_text()))?;
@@ -58,7 +58,7 @@ pub(in crate::faces::v1) async fn parts(mut form: Multipart) -> Result<RunReques
 }
 
 fn parse(bytes: &[u8]) -> Result<RunRequest, Problem> {
-    json::checked(bytes)?;
+    checked_json(bytes)?;
     serde_json::from_slice(bytes).map_err(|error| {
         let code = if error.is_data() {
             "bad_field"

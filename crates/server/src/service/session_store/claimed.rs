@@ -9,20 +9,20 @@ use belljar::tool::ToolAnswer;
 use belljar::{Interrupt, Outcome, Request};
 use serde_json::Value;
 
-use super::Anywhere;
-use super::about::{About, Making, NewAbout, millis};
-use super::bytes::bytes_of;
+use super::SessionStore;
+use super::record::{NewRecord, SessionPlan, SessionRecord, millis};
+use super::sizes::bytes_of;
 use crate::service::Service;
 use crate::service::error::ServiceError;
-use crate::service::held::{Held, no_session};
+use crate::service::guest_work::{AdmittedWork, GuestFuture};
+use crate::service::owned_session::{OwnedSession, no_session};
 use crate::service::owner::{Owner, Work};
-use crate::service::turn::{Attended, Turn};
 
 /// What a session is used for.
 #[derive(Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Use {
+pub(crate) enum Access {
     /// Reading only.
-    Look,
+    Read,
     /// Changes that need no more storage.
     Change,
     /// Changes that may need more storage, of which some must be available.
@@ -32,37 +32,37 @@ pub(crate) enum Use {
 }
 
 /// A session in use. No other server changes it meanwhile.
-pub(crate) struct AtHand {
+pub(crate) struct ClaimedSession {
     service: Service,
     owner: Owner,
-    held: Held,
-    hold: Hold,
-    about: Option<About>,
+    session: OwnedSession,
+    ownership: Ownership,
+    record: Option<SessionRecord>,
 }
 
-enum Hold {
-    Here,
-    Looking { _reading: Reading },
-    Having(Claim),
+enum Ownership {
+    Local,
+    Reader { _reading: Reading },
+    Claimed(Claim),
 }
 
-impl Deref for AtHand {
-    type Target = Held;
+impl Deref for ClaimedSession {
+    type Target = OwnedSession;
 
-    fn deref(&self) -> &Held {
-        &self.held
+    fn deref(&self) -> &OwnedSession {
+        &self.session
     }
 }
 
-impl AtHand {
+impl ClaimedSession {
     /// Releases the session after a change and waits until the change is visible to all servers.
     /// Without this call, it becomes visible later.
     pub(crate) async fn done(mut self) -> Result<(), ServiceError> {
         self.count().await;
-        if let Hold::Having(mut claim) = self.hold {
-            if let Some(mut about) = self.about {
-                about.labels = self.held.session().info().labels;
-                claim.set_about(about.text());
+        if let Ownership::Claimed(mut claim) = self.ownership {
+            if let Some(mut record) = self.record {
+                record.labels = self.session.view().info().labels;
+                claim.set_about(record.text());
             }
             claim.release().await?;
         }
@@ -86,10 +86,10 @@ impl AtHand {
         if has_begun {
             self.count().await;
         }
-        match self.hold {
-            Hold::Having(claim) if has_begun => claim.release_behind().await?,
-            Hold::Having(claim) => claim.release_unchanged().await?,
-            Hold::Here | Hold::Looking { .. } => {}
+        match self.ownership {
+            Ownership::Claimed(claim) if has_begun => claim.release_behind().await?,
+            Ownership::Claimed(claim) => claim.release_unchanged().await?,
+            Ownership::Local | Ownership::Reader { .. } => {}
         }
         Ok(())
     }
@@ -97,58 +97,59 @@ impl AtHand {
     /// Measures its files if its owner has a limit. For a session in the store, this must precede
     /// the release, because the size is part of its record.
     async fn count(&mut self) {
-        let (Some(about), Hold::Having(claim)) = (&mut self.about, &mut self.hold) else {
-            return self.service.look(&self.owner, &self.held);
+        let (Some(record), Ownership::Claimed(claim)) = (&mut self.record, &mut self.ownership)
+        else {
+            return self.service.measure(&self.owner, &self.session);
         };
         if self.owner.limits().stored_bytes.is_none() {
             return;
         }
-        let bytes = bytes_of(&self.held.session().workspace()).await;
-        about.bytes = Some(bytes);
-        claim.set_about(about.text());
-        if let Some(anywhere) = self.service.anywhere() {
-            anywhere.note_bytes(self.owner.name(), self.held.id(), bytes);
+        let bytes = bytes_of(&self.session.view().workspace()).await;
+        record.bytes = Some(bytes);
+        claim.set_about(record.text());
+        if let Some(session_store) = self.service.session_store() {
+            session_store.note_bytes(self.owner.name(), self.session.id(), bytes);
         }
     }
 
     /// Properties of a session derived from this session.
-    pub(in crate::service) fn another(&self, name: Option<String>) -> Making {
-        let stored = self.about.as_ref().map(|about| NewAbout {
-            lease: about.lease_left(),
-            note: about.note.clone(),
+    pub(in crate::service) fn derive_plan(&self, name: Option<String>) -> SessionPlan {
+        let stored = self.record.as_ref().map(|record| NewRecord {
+            lease: record.lease_left(),
+            note: record.note.clone(),
         });
-        Making {
+        SessionPlan {
             name,
-            lease_end: self.held.lease_end(),
+            lease_end: self.session.lease_end(),
             stored,
         }
     }
 
     /// Releases the session without changes except its note.
     pub(crate) async fn leave(self) -> Result<(), ServiceError> {
-        match self.hold {
-            Hold::Having(claim) => Ok(claim.release_unchanged().await?),
-            Hold::Here | Hold::Looking { .. } => Ok(()),
+        match self.ownership {
+            Ownership::Claimed(claim) => Ok(claim.release_unchanged().await?),
+            Ownership::Local | Ownership::Reader { .. } => Ok(()),
         }
     }
 
     /// The interface's data saved with a session in the store.
     pub(crate) fn note(&self) -> Option<&Value> {
-        self.about.as_ref()?.note.as_ref()
+        self.record.as_ref()?.note.as_ref()
     }
 
     /// Sets the interface's data, saved with the state.
     pub(crate) fn set_note(&mut self, note: Value) {
-        if let (Some(about), Hold::Having(claim)) = (&mut self.about, &mut self.hold) {
-            about.note = Some(note);
-            claim.set_about(about.text());
+        if let (Some(record), Ownership::Claimed(claim)) = (&mut self.record, &mut self.ownership) {
+            record.note = Some(note);
+            claim.set_about(record.text());
         }
     }
 
     /// Sets the rest of its lease; returns false if it has no lease.
     pub(crate) fn extend_lease(&mut self, time: Duration) -> Result<bool, ServiceError> {
-        match &mut self.about {
-            Some(About {
+        match &mut self.record {
+            Some(SessionRecord {
                 lease: Some((end, _)),
                 ..
             }) => {
@@ -156,15 +157,15 @@ impl AtHand {
                 Ok(true)
             }
             Some(_) => Ok(false),
-            None => Ok(self.held.session().extend_lease(time)?),
+            None => Ok(self.session.view().extend_lease(time)?),
         }
     }
 
     /// Seconds until its lease expires.
     pub(crate) fn lease_seconds(&self) -> Option<f64> {
-        match &self.about {
-            Some(about) => about.lease_seconds(),
-            None => self.held.session().info().lease_seconds,
+        match &self.record {
+            Some(record) => record.lease_seconds(),
+            None => self.session.view().info().lease_seconds,
         }
     }
 }
@@ -177,28 +178,28 @@ impl Service {
     /// Returns [`ServiceError::NoSession`] if the session does not exist or belongs to another
     /// owner. Also fails if the store fails, or if another server does not release the session in
     /// time.
-    pub(crate) async fn at_hand(
+    pub(crate) async fn claim(
         &self,
         owner: &Owner,
         id: &str,
-        purpose: Use,
-    ) -> Result<AtHand, ServiceError> {
-        if matches!(purpose, Use::Write | Use::Run) {
-            Box::pin(self.has_room(owner)).await?;
+        purpose: Access,
+    ) -> Result<ClaimedSession, ServiceError> {
+        if matches!(purpose, Access::Write | Access::Run) {
+            Box::pin(self.check_quota(owner)).await?;
         }
         let found = self.find(owner, id);
-        let (session, hold, about) = match (self.anywhere(), found) {
-            (Some(anywhere), Err(ServiceError::NoSession { .. })) => {
-                Box::pin(anywhere.at_hand(owner, id, purpose)).await?
+        let (session, ownership, record) = match (self.session_store(), found) {
+            (Some(session_store), Err(ServiceError::NoSession { .. })) => {
+                Box::pin(session_store.claim(owner, id, purpose)).await?
             }
-            (_, found) => (found?, Hold::Here, None),
+            (_, found) => (found?, Ownership::Local, None),
         };
-        Ok(AtHand {
+        Ok(ClaimedSession {
             service: self.clone(),
             owner: owner.clone(),
-            held: session,
-            hold,
-            about,
+            session,
+            ownership,
+            record,
         })
     }
 
@@ -209,15 +210,15 @@ impl Service {
     ///
     /// Fails if the owner has reached a limit, as for [`belljar::Session::run`], and if the session
     /// was lost to another server.
-    pub(crate) fn run_at(
+    pub(crate) fn run_claimed(
         &self,
         owner: &Owner,
-        at: AtHand,
+        at: ClaimedSession,
         request: Request,
-    ) -> Attended<Result<Outcome, ServiceError>> {
+    ) -> GuestFuture<Result<Outcome, ServiceError>> {
         let interrupt = request.interrupt.clone().unwrap_or_default();
-        let running = self.run_holding(owner, at, request.interrupt(&interrupt));
-        Attended::new(Some(interrupt), async move {
+        let running = self.run_keeping_claim(owner, at, request.interrupt(&interrupt));
+        GuestFuture::new(Some(interrupt), async move {
             let (at, ran) = running.await;
             at.done_after(&ran).await?;
             ran
@@ -225,27 +226,29 @@ impl Service {
     }
 
     /// Runs a request in a claimed session without releasing it.
-    pub(crate) fn run_holding(
+    pub(crate) fn run_keeping_claim(
         &self,
         owner: &Owner,
-        mut at: AtHand,
+        mut at: ClaimedSession,
         mut request: Request,
-    ) -> Attended<(AtHand, Result<Outcome, ServiceError>)> {
-        let turn = Turn::of_run(self, owner, &mut request);
+    ) -> GuestFuture<(ClaimedSession, Result<Outcome, ServiceError>)> {
+        let admitted = AdmittedWork::of_run(self, owner, &mut request);
         let interrupt = request.interrupt.clone();
-        Attended::new(interrupt, async move {
-            let turn = match turn {
-                Ok(turn) => turn,
+        GuestFuture::new(interrupt, async move {
+            let admitted = match admitted {
+                Ok(admitted) => admitted,
                 Err(error) => return (at, Err(error)),
             };
             let running = async {
-                match &mut at.hold {
-                    Hold::Having(claim) => claim.run(request).await,
-                    Hold::Here | Hold::Looking { .. } => at.held.guest().run(request).await,
+                match &mut at.ownership {
+                    Ownership::Claimed(claim) => claim.run(request).await,
+                    Ownership::Local | Ownership::Reader { .. } => {
+                        at.session.guest().run(request).await
+                    }
                 }
             };
-            let ran = turn.scope(Box::pin(running)).await.map_err(ServiceError::from);
-            turn.note(ran.as_ref());
+            let ran = admitted.scope(Box::pin(running)).await.map_err(ServiceError::from);
+            admitted.note(ran.as_ref());
             (at, ran)
         })
     }
@@ -256,59 +259,61 @@ impl Service {
     /// # Errors
     ///
     /// Fails if the owner has reached a limit, or as for [`belljar::Session::answer`].
-    pub(crate) async fn answer_at(
+    pub(crate) async fn answer_claimed(
         &self,
         owner: &Owner,
-        mut at: AtHand,
+        mut at: ClaimedSession,
         answers: Vec<ToolAnswer>,
     ) -> Result<Outcome, ServiceError> {
-        let turn = Turn::begin(&self.shared, owner, Work::Run, &Interrupt::new())?;
+        let admitted = AdmittedWork::begin(&self.shared, owner, Work::Run, &Interrupt::new())?;
         let answering = async {
-            match &mut at.hold {
-                Hold::Having(claim) => claim.answer(answers).await,
-                Hold::Here | Hold::Looking { .. } => at.held.guest().answer(answers).await,
+            match &mut at.ownership {
+                Ownership::Claimed(claim) => claim.answer(answers).await,
+                Ownership::Local | Ownership::Reader { .. } => {
+                    at.session.guest().answer(answers).await
+                }
             }
         };
-        let answered = turn.scope(Box::pin(answering)).await.map_err(ServiceError::from);
-        turn.note(answered.as_ref());
+        let answered = admitted.scope(Box::pin(answering)).await.map_err(ServiceError::from);
+        admitted.note(answered.as_ref());
         at.done_after(&answered).await?;
         answered
     }
 }
 
-impl Anywhere {
-    async fn at_hand(
+impl SessionStore {
+    async fn claim(
         &self,
         owner: &Owner,
         id: &str,
-        purpose: Use,
-    ) -> Result<(Held, Hold, Option<About>), ServiceError> {
+        purpose: Access,
+    ) -> Result<(OwnedSession, Ownership, Option<SessionRecord>), ServiceError> {
         let asked = id;
-        let id = self.id_of(owner, asked).await?;
+        let id = self.resolve_id(owner, asked).await?;
         let gone = |error: belljar::Error| match error {
             belljar::Error::Session(SessionError::NotFound { .. }) => no_session(asked),
             error => error.into(),
         };
-        let (hold, session, about) = if purpose == Use::Look {
+        let (ownership, session, record) = if purpose == Access::Read {
             let reading = self.sessions.read(&id).await.map_err(gone)?;
-            let (session, about) = (reading.session().clone(), About::of(reading.info()));
-            (Hold::Looking { _reading: reading }, session, about)
+            let (session, record) = (reading.session().clone(), SessionRecord::of(reading.info()));
+            (Ownership::Reader { _reading: reading }, session, record)
         } else {
             let claim = match purpose {
-                Use::Run => self.sessions.claim_run(&id).await,
+                Access::Run => self.sessions.claim_run(&id).await,
                 _ => self.sessions.claim(&id).await,
             };
             let claim = claim.map_err(gone)?;
-            let about = serde_json::from_value(Value::Object(claim.about())).ok();
+            let record = serde_json::from_value(Value::Object(claim.about())).ok();
             let session = claim.session().clone();
-            (Hold::Having(claim), session, about)
+            (Ownership::Claimed(claim), session, record)
         };
-        let Some(about) = about.filter(|about| about.owner == owner.name()) else {
+        let Some(record) = record.filter(|record| record.owner == owner.name()) else {
             return Err(no_session(asked));
         };
-        if session.info().labels != about.labels {
-            session.set_labels(about.labels.clone())?;
+        if session.info().labels != record.labels {
+            session.set_labels(record.labels.clone())?;
         }
-        Ok((about.held(session), hold, Some(about)))
+        Ok((record.owned(session), ownership, Some(record)))
     }
 }

@@ -7,7 +7,7 @@ use belljar::value::Value;
 
 use super::Service;
 use super::error::ServiceError;
-use super::held::Held;
+use super::owned_session::OwnedSession;
 use super::owner::{Owner, Work};
 
 /// Values of expressions by name, or `Type: message` of their exceptions.
@@ -23,12 +23,12 @@ impl Service {
     pub(crate) async fn evaluate(
         &self,
         owner: &Owner,
-        held: &Held,
+        session: &OwnedSession,
         expressions: BTreeMap<String, String>,
         with_run: bool,
     ) -> Result<Evaluated, ServiceError> {
-        let work = if with_run { Work::Question } else { Work::Run };
-        self.work(owner, work, "evaluate", Box::pin(held.guest().evaluate(expressions))).await
+        let work = if with_run { Work::Query } else { Work::Run };
+        self.work(owner, work, "evaluate", Box::pin(session.guest().evaluate(expressions))).await
     }
 
     /// Returns the value of a variable.
@@ -39,10 +39,10 @@ impl Service {
     pub(crate) async fn variable(
         &self,
         owner: &Owner,
-        held: &Held,
+        session: &OwnedSession,
         name: &str,
     ) -> Result<Option<Value>, ServiceError> {
-        self.work(owner, Work::Run, "variable", Box::pin(held.guest().get(name))).await
+        self.work(owner, Work::Run, "variable", Box::pin(session.guest().get(name))).await
     }
 
     /// Sets a variable.
@@ -53,11 +53,11 @@ impl Service {
     pub(crate) async fn set_variable(
         &self,
         owner: &Owner,
-        held: &Held,
+        session: &OwnedSession,
         name: &str,
         value: Value,
     ) -> Result<(), ServiceError> {
-        self.work(owner, Work::Run, "variable", Box::pin(held.guest().set(name, value))).await
+        self.work(owner, Work::Run, "variable", Box::pin(session.guest().set(name, value))).await
     }
 
     /// Completes the name at a cursor.
@@ -68,11 +68,11 @@ impl Service {
     pub(crate) async fn complete(
         &self,
         owner: &Owner,
-        held: &Held,
+        session: &OwnedSession,
         code: &str,
         cursor: usize,
     ) -> Result<Completion, ServiceError> {
-        self.work(owner, Work::Question, "question", Box::pin(held.guest().complete(code, cursor)))
+        self.work(owner, Work::Query, "question", Box::pin(session.guest().complete(code, cursor)))
             .await
     }
 
@@ -84,12 +84,12 @@ impl Service {
     pub(crate) async fn inspect(
         &self,
         owner: &Owner,
-        held: &Held,
+        session: &OwnedSession,
         (code, cursor): (&str, usize),
         detail: bool,
     ) -> Result<Option<Inspection>, ServiceError> {
-        let asking = Box::pin(held.guest().inspect(code, cursor, detail));
-        self.work(owner, Work::Question, "question", asking).await
+        let asking = Box::pin(session.guest().inspect(code, cursor, detail));
+        self.work(owner, Work::Query, "question", asking).await
     }
 
     /// Checks whether code is complete.
@@ -100,9 +100,9 @@ impl Service {
     pub(crate) async fn is_complete(
         &self,
         owner: &Owner,
-        held: &Held,
+        session: &OwnedSession,
         code: &str,
     ) -> Result<Completeness, ServiceError> {
-        self.work(owner, Work::Question, "question", Box::pin(held.guest().is_complete(code))).await
+        self.work(owner, Work::Query, "question", Box::pin(session.guest().is_complete(code))).await
     }
 }

@@ -10,19 +10,19 @@ use tokio::sync::{OwnedSemaphorePermit, Semaphore};
 const TIDY: usize = 256;
 
 /// The limiter.
-pub(crate) struct Shares {
+pub(crate) struct Limiter {
     all: Arc<Semaphore>,
     each: usize,
     owners: Mutex<HashMap<String, Weak<Semaphore>>>,
 }
 
 /// A permit, released on drop.
-pub(crate) struct Share {
+pub(crate) struct Permit {
     _own: OwnedSemaphorePermit,
     _all: OwnedSemaphorePermit,
 }
 
-impl Shares {
+impl Limiter {
     /// Creates a limiter of `all` units, of which each owner can hold `each`.
     pub(crate) fn new(all: usize, each: usize) -> Self {
         Self {
@@ -33,18 +33,23 @@ impl Shares {
     }
 
     /// Acquires `units` for an owner; `None` if they are not available now.
-    pub(crate) fn try_take(&self, owner: &str, units: u32) -> Option<Share> {
-        Some(Share {
+    pub(crate) fn try_acquire(&self, owner: &str, units: u32) -> Option<Permit> {
+        Some(Permit {
             _own: self.of(owner).try_acquire_many_owned(units).ok()?,
             _all: Arc::clone(&self.all).try_acquire_many_owned(units).ok()?,
         })
     }
 
     /// Acquires `units` for an owner; `None` if they are not available within `patience`.
-    pub(crate) async fn take(&self, owner: &str, units: u32, patience: Duration) -> Option<Share> {
+    pub(crate) async fn acquire(
+        &self,
+        owner: &str,
+        units: u32,
+        patience: Duration,
+    ) -> Option<Permit> {
         // The owner's own limit comes first, so that waiting for it holds nothing of the total.
         let taken = async {
-            Some(Share {
+            Some(Permit {
                 _own: self.of(owner).acquire_many_owned(units).await.ok()?,
                 _all: Arc::clone(&self.all).acquire_many_owned(units).await.ok()?,
             })
@@ -60,9 +65,9 @@ impl Shares {
         if owners.len() >= TIDY {
             owners.retain(|_, share| share.strong_count() > 0);
         }
-        let made = Arc::new(Semaphore::new(self.each));
-        owners.insert(owner.to_owned(), Arc::downgrade(&made));
-        made
+        let created = Arc::new(Semaphore::new(self.each));
+        owners.insert(owner.to_owned(), Arc::downgrade(&created));
+        created
     }
 }
 
@@ -72,23 +77,23 @@ mod tests {
 
     #[test]
     fn an_owner_has_its_share_and_leaves_the_rest() {
-        let shares = Shares::new(10, 6);
-        let first = shares.try_take("a", 6).unwrap();
-        assert!(shares.try_take("a", 1).is_none(), "a has its share");
-        let second = shares.try_take("b", 4).unwrap();
-        assert!(shares.try_take("c", 1).is_none(), "nothing is left");
+        let limiter = Limiter::new(10, 6);
+        let first = limiter.try_acquire("a", 6).unwrap();
+        assert!(limiter.try_acquire("a", 1).is_none(), "a has its share");
+        let second = limiter.try_acquire("b", 4).unwrap();
+        assert!(limiter.try_acquire("c", 1).is_none(), "nothing is left");
         drop(first);
-        assert!(shares.try_take("c", 6).is_some());
+        assert!(limiter.try_acquire("c", 6).is_some());
         drop(second);
-        assert!(shares.try_take("b", 6).is_some());
+        assert!(limiter.try_acquire("b", 6).is_some());
     }
 
     #[tokio::test]
     async fn a_share_that_becomes_free_is_had_by_those_that_wait() {
-        let shares = Shares::new(2, 2);
-        let held = shares.try_take("a", 2).unwrap();
-        assert!(shares.take("b", 1, Duration::from_millis(20)).await.is_none());
-        let waiting = shares.take("b", 1, Duration::from_secs(30));
+        let limiter = Limiter::new(2, 2);
+        let held = limiter.try_acquire("a", 2).unwrap();
+        assert!(limiter.acquire("b", 1, Duration::from_millis(20)).await.is_none());
+        let waiting = limiter.acquire("b", 1, Duration::from_secs(30));
         let (taken, ()) = tokio::join!(waiting, async { drop(held) });
         assert!(taken.is_some());
     }

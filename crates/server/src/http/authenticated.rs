@@ -10,13 +10,13 @@ use serde::de::DeserializeOwned;
 
 use super::app::App;
 use super::auth::Keys;
-use super::json;
-use super::sealed;
-use super::unread::BodyError;
+use super::body_error::BodyError;
+use super::extract::check_json;
+use super::request_body;
 use crate::service::owner::Owner;
 
 /// Authentication and error responses of a face.
-pub(crate) trait Admission {
+pub(crate) trait FaceAuth {
     /// Substitute for an empty body.
     const EMPTY: &'static [u8] = b"";
 
@@ -42,23 +42,23 @@ pub(crate) struct BadBody {
 }
 
 /// A request authenticated before its JSON body is read. Its content type is not checked.
-pub(crate) struct Authed<F, T> {
+pub(crate) struct AuthenticatedJson<F, T> {
     pub owner: Owner,
     pub body: T,
     pub face: PhantomData<fn(F)>,
 }
 
-impl<F: Admission, T: DeserializeOwned> FromRequest<App> for Authed<F, T> {
+impl<F: FaceAuth, T: DeserializeOwned> FromRequest<App> for AuthenticatedJson<F, T> {
     type Rejection = Response;
 
     async fn from_request(request: Request, app: &App) -> Result<Self, Response> {
         let (parts, body) = request.into_parts();
         let owner = F::owner(app.keys(), &parts).ok_or_else(F::no_key)?;
-        let read = sealed::whole(Request::from_parts(parts, body), &owner).await;
+        let read = request_body::read(Request::from_parts(parts, body), &owner).await;
         let bytes = read.map_err(|why| F::bad_body(why.into()))?;
         let is_empty = bytes.trim_ascii().is_empty() && !F::EMPTY.is_empty();
         let text = if is_empty { F::EMPTY } else { &bytes };
-        json::check(text).map_err(|message| {
+        check_json(text).map_err(|message| {
             F::bad_body(BadBody {
                 status: StatusCode::PAYLOAD_TOO_LARGE,
                 message,

@@ -38,7 +38,7 @@ struct What {
 }
 
 /// Metrics of a service.
-pub(crate) struct Figures {
+pub(crate) struct Metrics {
     registry: Mutex<Registry>,
     runs: Family<Kind, Counter>,
     work: Family<What, Counter>,
@@ -59,9 +59,9 @@ pub(crate) struct Figures {
 const SECONDS: [f64; 13] =
     [0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1.0, 2.5, 10.0, 60.0];
 
-impl Figures {
+impl Metrics {
     pub(super) fn new() -> Self {
-        let figures = Self {
+        let metrics = Self {
             registry: Mutex::new(Registry::with_prefix("belljar")),
             runs: Family::default(),
             work: Family::default(),
@@ -77,62 +77,62 @@ impl Figures {
             stored: Family::default(),
             kept: Gauge::default(),
         };
-        let mut registry = figures.registry.lock().unwrap_or_else(PoisonError::into_inner);
-        registry.register("runs", "Finished runs by outcome", figures.runs.clone());
+        let mut registry = metrics.registry.lock().unwrap_or_else(PoisonError::into_inner);
+        registry.register("runs", "Finished runs by outcome", metrics.runs.clone());
         registry.register(
             "other_work",
             "Guest code executed in sessions outside runs, by purpose",
-            figures.work.clone(),
+            metrics.work.clone(),
         );
         registry.register(
             "refusals",
             "Runs and other guest work that were refused or failed in the engine",
-            figures.refusals.clone(),
+            metrics.refusals.clone(),
         );
-        registry.register("run_seconds", "Wall clock time of runs", figures.seconds.clone());
+        registry.register("run_seconds", "Wall clock time of runs", metrics.seconds.clone());
         registry.register(
             "fuel",
             "Fuel used by all runs and other guest work",
-            figures.fuel.clone(),
+            metrics.fuel.clone(),
         );
         registry.register(
             "runs_under_way",
             "Runs and other guest work in progress or queued",
-            figures.under_way.clone(),
+            metrics.under_way.clone(),
         );
-        registry.register("sessions", "Sessions by status", figures.sessions.clone());
+        registry.register("sessions", "Sessions by status", metrics.sessions.clone());
         registry.register(
             "resident_bytes",
             "Resident memory of this process",
-            figures.memory.clone(),
+            metrics.memory.clone(),
         );
         registry.register(
             "held_bytes",
             "Memory of this process including session states and excluding file pages",
-            figures.held.clone(),
+            metrics.held.clone(),
         );
         registry.register(
             "memory_budget_bytes",
             "Memory budget of this process, or 0 without a budget",
-            figures.budget.clone(),
+            metrics.budget.clone(),
         );
         registry.register(
             "open_descriptors",
             "Open file descriptors of this process",
-            figures.descriptors.clone(),
+            metrics.descriptors.clone(),
         );
         registry.register(
             "stored_sessions",
             "Operations of this server on sessions in the store since its start",
-            figures.stored.clone(),
+            metrics.stored.clone(),
         );
         registry.register(
             "kept_bytes",
             "Stored files of runs, results and responses",
-            figures.kept.clone(),
+            metrics.kept.clone(),
         );
         drop(registry);
-        figures
+        metrics
     }
 
     pub(super) fn ran(&self, outcome: &Outcome) {
@@ -160,11 +160,11 @@ impl Figures {
 impl Service {
     /// All metrics as Prometheus text.
     #[must_use]
-    pub fn figures(&self) -> String {
-        let figures = &self.shared.figures;
-        figures.under_way.set(gauge(self.under_way()));
+    pub fn metrics(&self) -> String {
+        let metrics = &self.shared.metrics;
+        metrics.under_way.set(gauge(self.under_way()));
         for status in ["idle", "running", "suspended", "failed"] {
-            figures.sessions.get_or_create(&Status { status }).set(0);
+            metrics.sessions.get_or_create(&Status { status }).set(0);
         }
         for info in self.shared.runtime.sessions().list() {
             let status = match info.status {
@@ -173,7 +173,7 @@ impl Service {
                 SessionStatus::Suspended => "suspended",
                 _ => "failed",
             };
-            figures.sessions.get_or_create(&Status { status }).inc();
+            metrics.sessions.get_or_create(&Status { status }).inc();
         }
         if let Some(stored) = self.stored_sessions() {
             let counts = stored.counts();
@@ -184,20 +184,20 @@ impl Service {
                 ("taken_over", counts.taken_over),
                 ("lost", counts.lost),
             ] {
-                figures.stored.get_or_create(&What { what }).set(gauge(count as usize));
+                metrics.stored.get_or_create(&What { what }).set(gauge(count as usize));
             }
         }
-        figures.kept.set(gauge(self.shared.kept_bytes() as usize));
+        metrics.kept.set(gauge(self.shared.cached_bytes() as usize));
         if let Some(bytes) = memory::resident() {
-            figures.memory.set(gauge(bytes as usize));
+            metrics.memory.set(gauge(bytes as usize));
         }
         let (held, budget) = self.shared.memory();
-        figures.held.set(gauge(held.unwrap_or_default() as usize));
-        figures.budget.set(gauge(budget.unwrap_or_default() as usize));
+        metrics.held.set(gauge(held.unwrap_or_default() as usize));
+        metrics.budget.set(gauge(budget.unwrap_or_default() as usize));
         if let Ok(open) = std::fs::read_dir("/proc/self/fd") {
-            figures.descriptors.set(gauge(open.count()));
+            metrics.descriptors.set(gauge(open.count()));
         }
-        let registry = figures.registry.lock().unwrap_or_else(PoisonError::into_inner);
+        let registry = metrics.registry.lock().unwrap_or_else(PoisonError::into_inner);
         let mut text = String::new();
         if encode(&mut text, &registry).is_err() {
             let _ = text.write_str("# EOF\n");

@@ -8,6 +8,8 @@ use std::collections::{BTreeMap, HashMap};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 
+use data_encoding::HEXLOWER;
+
 use super::owner::Owner;
 use super::{Service, Shared};
 
@@ -20,13 +22,13 @@ pub(crate) const MAX_BYTES: u64 = 4 << 30;
 const ENTRY: u64 = 512;
 
 /// A type of cached object.
-pub(crate) trait Kept: Any + Send + Sync {
+pub(crate) trait Cached: Any + Send + Sync {
     /// Time to live.
     const TIME: Duration;
     /// Whether each use restarts the time to live.
-    const FROM_LAST_USE: bool = false;
+    const RENEWED_BY_USE: bool = false;
     /// Maximum number of entries of this type per owner.
-    const MOST: usize;
+    const MAX: usize;
 
     /// Memory of the object, in bytes.
     fn memory(&self) -> u64;
@@ -39,11 +41,11 @@ pub(crate) trait Kept: Any + Send + Sync {
 
 /// The caches of all owners, by owner name.
 #[derive(Default)]
-pub(crate) struct Shelves(Mutex<HashMap<String, Shelf>>);
+pub(crate) struct Caches(Mutex<HashMap<String, OwnerCache>>);
 
 /// The cache of an owner.
 #[derive(Default)]
-struct Shelf {
+struct OwnerCache {
     entries: HashMap<Key, Entry>,
     /// Entries by last use, least recent first.
     order: BTreeMap<u64, Key>,
@@ -79,82 +81,80 @@ type Gone = Vec<Arc<dyn Any + Send + Sync>>;
 impl Service {
     /// Caches an object, replacing an entry with the same id. Returns false if it exceeds the
     /// owner's limit.
-    pub(crate) fn shelve<T: Kept>(&self, owner: &Owner, id: &str, item: Arc<T>) -> bool {
-        let room = self.room_on_shelf(owner);
-        let mut shelves = self.shared.shelves.lock();
-        let theirs = shelves.entry(owner.name().to_owned()).or_default();
+    pub(crate) fn cache<T: Cached>(&self, owner: &Owner, id: &str, item: Arc<T>) -> bool {
+        let room = self.cache_limit(owner);
+        let mut caches = self.shared.caches.lock();
+        let theirs = caches.entry(owner.name().to_owned()).or_default();
         let (fits, gone) = theirs.put(owner, id, item, room);
-        drop(shelves);
+        drop(caches);
         drop(gone);
         fits
     }
 
     /// Returns a cached object and records its use.
-    pub(crate) fn shelved<T: Kept>(&self, owner: &Owner, id: &str) -> Option<Arc<T>> {
-        let mut shelves = self.shared.shelves.lock();
-        shelves.get_mut(owner.name())?.find(id)
+    pub(crate) fn cached<T: Cached>(&self, owner: &Owner, id: &str) -> Option<Arc<T>> {
+        let mut caches = self.shared.caches.lock();
+        caches.get_mut(owner.name())?.find(id)
     }
 
     /// Returns a cached object, or creates and caches it.
-    pub(crate) fn shelved_or<T: Kept>(
+    pub(crate) fn cached_or_insert<T: Cached>(
         &self,
         owner: &Owner,
         id: &str,
         new: impl FnOnce() -> T,
     ) -> Arc<T> {
-        let room = self.room_on_shelf(owner);
-        let mut shelves = self.shared.shelves.lock();
-        let theirs = shelves.entry(owner.name().to_owned()).or_default();
+        let room = self.cache_limit(owner);
+        let mut caches = self.shared.caches.lock();
+        let theirs = caches.entry(owner.name().to_owned()).or_default();
         if let Some(found) = theirs.find(id) {
             return found;
         }
         let made = Arc::new(new());
         let (_, gone) = theirs.put(owner, id, Arc::clone(&made), room);
-        drop(shelves);
+        drop(caches);
         drop(gone);
         made
     }
 
     /// Limit of an owner's cache in bytes: the key's limit minus the size of sessions.
-    pub(crate) fn room_on_shelf(&self, owner: &Owner) -> u64 {
-        let left = |max: u64| max.saturating_sub(self.shared.in_sessions(owner));
+    pub(crate) fn cache_limit(&self, owner: &Owner) -> u64 {
+        let left = |max: u64| max.saturating_sub(self.shared.session_bytes(owner));
         owner.limits().stored_bytes.map_or(MAX_BYTES, left).min(MAX_BYTES)
     }
 
     /// All cached objects of a type, least recently used first.
-    pub(crate) fn all_shelved<T: Kept>(&self, owner: &Owner) -> Vec<(Arc<str>, Arc<T>)> {
-        let shelves = self.shared.shelves.lock();
-        shelves.get(owner.name()).map(Shelf::all).unwrap_or_default()
+    pub(crate) fn all_cached<T: Cached>(&self, owner: &Owner) -> Vec<(Arc<str>, Arc<T>)> {
+        let caches = self.shared.caches.lock();
+        caches.get(owner.name()).map(OwnerCache::all).unwrap_or_default()
     }
 
     /// Removes an object from the cache.
-    pub(crate) fn unshelve<T: Kept>(&self, owner: &Owner, id: &str) -> Option<Arc<T>> {
-        let mut shelves = self.shared.shelves.lock();
-        let gone = shelves.get_mut(owner.name())?.remove(&(TypeId::of::<T>(), id.into()));
-        drop(shelves);
+    pub(crate) fn uncache<T: Cached>(&self, owner: &Owner, id: &str) -> Option<Arc<T>> {
+        let mut caches = self.shared.caches.lock();
+        let gone = caches.get_mut(owner.name())?.remove(&(TypeId::of::<T>(), id.into()));
+        drop(caches);
         gone?.downcast().ok()
     }
 
     /// Clears all caches.
-    pub(super) fn clear_shelves(&self) {
-        let gone = std::mem::take(&mut *self.shared.shelves.lock());
+    pub(super) fn clear_caches(&self) {
+        let gone = std::mem::take(&mut *self.shared.caches.lock());
         drop(gone);
     }
 
     /// Evicts expired entries, and entries beyond their owners' limits.
-    pub(super) fn sweep_shelves(&self) {
+    pub(super) fn sweep_caches(&self) {
         let owners: Vec<Owner> =
-            self.shared.shelves.lock().values().filter_map(|shelf| shelf.owner.clone()).collect();
-        let rooms: HashMap<String, u64> = owners
-            .iter()
-            .map(|owner| (owner.name().to_owned(), self.room_on_shelf(owner)))
-            .collect();
+            self.shared.caches.lock().values().filter_map(|cache| cache.owner.clone()).collect();
+        let rooms: HashMap<String, u64> =
+            owners.iter().map(|owner| (owner.name().to_owned(), self.cache_limit(owner))).collect();
         let mut gone = Gone::new();
-        self.shared.shelves.lock().retain(|name, shelf| {
-            gone.extend(shelf.drop_over(Instant::now()));
+        self.shared.caches.lock().retain(|name, cache| {
+            gone.extend(cache.evict_expired(Instant::now()));
             let room = rooms.get(name).copied().unwrap_or(MAX_BYTES);
-            gone.extend(shelf.make_room(room, None));
-            !shelf.entries.is_empty()
+            gone.extend(cache.evict(room, None));
+            !cache.entries.is_empty()
         });
         drop(gone);
     }
@@ -162,19 +162,19 @@ impl Service {
 
 impl Shared {
     /// Size of all caches in bytes.
-    pub(super) fn kept_bytes(&self) -> u64 {
-        self.shelves.lock().values().map(|shelf| shelf.size.stored).sum()
+    pub(super) fn cached_bytes(&self) -> u64 {
+        self.caches.lock().values().map(|cache| cache.size.stored).sum()
     }
 }
 
-impl Shelves {
-    fn lock(&self) -> MutexGuard<'_, HashMap<String, Shelf>> {
+impl Caches {
+    fn lock(&self) -> MutexGuard<'_, HashMap<String, OwnerCache>> {
         self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
 impl Size {
-    fn of(id: &str, item: &impl Kept) -> Self {
+    fn of(id: &str, item: &impl Cached) -> Self {
         Self {
             memory: item.memory().saturating_add(ENTRY + id.len() as u64),
             stored: item.stored(),
@@ -182,8 +182,8 @@ impl Size {
     }
 }
 
-impl Shelf {
-    fn put<T: Kept>(&mut self, owner: &Owner, id: &str, item: Arc<T>, room: u64) -> (bool, Gone) {
+impl OwnerCache {
+    fn put<T: Cached>(&mut self, owner: &Owner, id: &str, item: Arc<T>, room: u64) -> (bool, Gone) {
         let key = (TypeId::of::<T>(), Arc::from(id));
         let mut gone = Gone::from_iter(self.remove(&key));
         let size = Size::of(id, &*item);
@@ -206,17 +206,17 @@ impl Shelf {
             ends,
         };
         self.entries.insert(key.clone(), entry);
-        while self.counts.get(&key.0).is_some_and(|count| *count > T::MOST)
+        while self.counts.get(&key.0).is_some_and(|count| *count > T::MAX)
             && let Some(oldest) = self.order.values().find(|other| other.0 == key.0).cloned()
         {
             gone.extend(self.remove(&oldest));
         }
-        gone.extend(self.make_room(room, Some(&key)));
+        gone.extend(self.evict(room, Some(&key)));
         (true, gone)
     }
 
     /// Evicts least recently used entries until the rest fits.
-    fn make_room(&mut self, room: u64, but: Option<&Key>) -> Gone {
+    fn evict(&mut self, room: u64, but: Option<&Key>) -> Gone {
         let mut gone = Gone::new();
         while self.size.memory > MAX_MEMORY || self.size.stored > room {
             let Some(oldest) = self.order.values().find(|key| Some(*key) != but).cloned() else {
@@ -227,14 +227,14 @@ impl Shelf {
         gone
     }
 
-    fn find<T: Kept>(&mut self, id: &str) -> Option<Arc<T>> {
+    fn find<T: Cached>(&mut self, id: &str) -> Option<Arc<T>> {
         let key = (TypeId::of::<T>(), Arc::from(id));
         let entry = self.entries.get_mut(&key)?;
         let now = Instant::now();
         if entry.ends <= now {
             return None;
         }
-        if T::FROM_LAST_USE {
+        if T::RENEWED_BY_USE {
             entry.ends = now + T::TIME;
             self.uses += 1;
             self.order.remove(&entry.use_);
@@ -244,7 +244,7 @@ impl Shelf {
         Arc::clone(&entry.item).downcast().ok()
     }
 
-    fn all<T: Kept>(&self) -> Vec<(Arc<str>, Arc<T>)> {
+    fn all<T: Cached>(&self) -> Vec<(Arc<str>, Arc<T>)> {
         let now = Instant::now();
         let theirs = self.order.values().filter(|key| key.0 == TypeId::of::<T>());
         let found = theirs.filter_map(|key| {
@@ -266,7 +266,7 @@ impl Shelf {
     }
 
     /// Evicts expired entries.
-    fn drop_over(&mut self, now: Instant) -> Gone {
+    fn evict_expired(&mut self, now: Instant) -> Gone {
         if self.ends.is_none_or(|ends| ends > now) {
             return Gone::new();
         }
@@ -286,7 +286,7 @@ impl Shelf {
 pub(crate) fn new_id() -> Option<String> {
     let mut bytes = [0; 16];
     getrandom::fill(&mut bytes).ok()?;
-    Some(crate::hex::hex(&bytes))
+    Some(HEXLOWER.encode(&bytes))
 }
 
 #[cfg(test)]
@@ -296,10 +296,10 @@ mod tests {
 
     struct Thing(u64);
 
-    impl Kept for Thing {
+    impl Cached for Thing {
         const TIME: Duration = Duration::from_mins(1);
-        const FROM_LAST_USE: bool = true;
-        const MOST: usize = 3;
+        const RENEWED_BY_USE: bool = true;
+        const MAX: usize = 3;
 
         fn memory(&self) -> u64 {
             self.0
@@ -310,65 +310,65 @@ mod tests {
         Owner::new(name, KeyLimits::default())
     }
 
-    fn put(shelf: &mut Shelf, id: &str, bytes: u64, room: u64) -> bool {
-        shelf.put(&owner("a"), id, Arc::new(Thing(bytes)), room).0
+    fn put(cache: &mut OwnerCache, id: &str, bytes: u64, room: u64) -> bool {
+        cache.put(&owner("a"), id, Arc::new(Thing(bytes)), room).0
     }
 
     #[test]
     fn what_was_used_longest_ago_makes_room() {
-        let mut shelf = Shelf::default();
-        assert!(put(&mut shelf, "one", 4, 10));
-        assert!(put(&mut shelf, "two", 4, 10));
-        assert!(shelf.find::<Thing>("one").is_some());
-        assert!(put(&mut shelf, "three", 4, 10));
-        assert!(shelf.find::<Thing>("two").is_none());
-        assert!(shelf.find::<Thing>("one").is_some());
-        assert_eq!(shelf.size.stored, 8);
+        let mut cache = OwnerCache::default();
+        assert!(put(&mut cache, "one", 4, 10));
+        assert!(put(&mut cache, "two", 4, 10));
+        assert!(cache.find::<Thing>("one").is_some());
+        assert!(put(&mut cache, "three", 4, 10));
+        assert!(cache.find::<Thing>("two").is_none());
+        assert!(cache.find::<Thing>("one").is_some());
+        assert_eq!(cache.size.stored, 8);
         // An oversized object evicts nothing except the entry with its id.
-        assert!(!put(&mut shelf, "huge", 11, 10));
-        assert!(!put(&mut shelf, "one", 11, 10));
-        assert_eq!(shelf.size.stored, 4);
+        assert!(!put(&mut cache, "huge", 11, 10));
+        assert!(!put(&mut cache, "one", 11, 10));
+        assert_eq!(cache.size.stored, 4);
     }
 
     #[test]
     fn there_are_as_many_of_a_kind_as_may_be_and_no_more_in_memory() {
-        let mut shelf = Shelf::default();
+        let mut cache = OwnerCache::default();
         for id in ["a", "b", "c", "d"] {
-            assert!(put(&mut shelf, id, 0, 0));
+            assert!(put(&mut cache, id, 0, 0));
         }
-        assert!(shelf.find::<Thing>("a").is_none());
-        assert_eq!(shelf.entries.len(), 3);
-        assert!(put(&mut shelf, "large", MAX_MEMORY - 4 * ENTRY, u64::MAX));
-        assert!(put(&mut shelf, "larger", MAX_MEMORY - 2 * ENTRY, u64::MAX));
-        assert_eq!(shelf.entries.len(), 1);
-        assert!(shelf.size.memory <= MAX_MEMORY);
+        assert!(cache.find::<Thing>("a").is_none());
+        assert_eq!(cache.entries.len(), 3);
+        assert!(put(&mut cache, "large", MAX_MEMORY - 4 * ENTRY, u64::MAX));
+        assert!(put(&mut cache, "larger", MAX_MEMORY - 2 * ENTRY, u64::MAX));
+        assert_eq!(cache.entries.len(), 1);
+        assert!(cache.size.memory <= MAX_MEMORY);
     }
 
     #[test]
     fn what_is_over_is_gone() {
-        let mut shelf = Shelf::default();
-        put(&mut shelf, "a", 4, 10);
-        assert!(shelf.drop_over(Instant::now()).is_empty());
-        assert_eq!(shelf.drop_over(Instant::now() + Thing::TIME).len(), 1);
-        assert_eq!((shelf.size.memory, shelf.size.stored, shelf.order.len()), (0, 0, 0));
+        let mut cache = OwnerCache::default();
+        put(&mut cache, "a", 4, 10);
+        assert!(cache.evict_expired(Instant::now()).is_empty());
+        assert_eq!(cache.evict_expired(Instant::now() + Thing::TIME).len(), 1);
+        assert_eq!((cache.size.memory, cache.size.stored, cache.order.len()), (0, 0, 0));
     }
 
     #[test]
     fn any_order_of_uses_keeps_the_books() {
         proptest::proptest!(|(steps in proptest::collection::vec((0_u8..3, 0_u8..6, 0_u64..9), 0..60))| {
-            let mut shelf = Shelf::default();
+            let mut cache = OwnerCache::default();
             for (what, id, bytes) in steps {
                 let id = id.to_string();
                 match what {
-                    0 => drop(put(&mut shelf, &id, bytes, 20)),
-                    1 => drop(shelf.find::<Thing>(&id)),
-                    _ => drop(shelf.remove(&(TypeId::of::<Thing>(), id.as_str().into()))),
+                    0 => drop(put(&mut cache, &id, bytes, 20)),
+                    1 => drop(cache.find::<Thing>(&id)),
+                    _ => drop(cache.remove(&(TypeId::of::<Thing>(), id.as_str().into()))),
                 }
-                let sum: u64 = shelf.entries.values().map(|entry| entry.size.stored).sum();
-                assert_eq!(shelf.size.stored, sum);
-                assert!(sum <= 20 && shelf.entries.len() <= Thing::MOST);
-                assert_eq!(shelf.order.len(), shelf.entries.len());
-                assert_eq!(shelf.counts.values().sum::<usize>(), shelf.entries.len());
+                let sum: u64 = cache.entries.values().map(|entry| entry.size.stored).sum();
+                assert_eq!(cache.size.stored, sum);
+                assert!(sum <= 20 && cache.entries.len() <= Thing::MAX);
+                assert_eq!(cache.order.len(), cache.entries.len());
+                assert_eq!(cache.counts.values().sum::<usize>(), cache.entries.len());
             }
         });
     }

@@ -19,14 +19,14 @@ for one in importlib.metadata.distributions():
 ";
 
 /// Descriptions for models.
-pub(super) struct About {
+pub(super) struct Description {
     /// Of `run_python`.
     pub tool: String,
     /// Of the server.
     pub instructions: String,
 }
 
-impl About {
+impl Description {
     /// Queries an interpreter.
     pub(super) async fn of(service: &Service, image: &ImageChoice, functions: &str) -> Self {
         let mut request = Request::new(LIST_PACKAGES);

@@ -5,12 +5,12 @@ use std::sync::{MutexGuard, PoisonError};
 
 use belljar::store::{Condition, Put};
 use bytes::Bytes;
+use data_encoding::HEXLOWER;
 use sha2::{Digest, Sha256};
 
-use super::Anywhere;
-use crate::hex::hex;
+use super::SessionStore;
 use crate::service::error::ServiceError;
-use crate::service::held::{check_name, no_session};
+use crate::service::owned_session::{check_name, no_session};
 use crate::service::owner::Owner;
 
 /// Maximum number of cached owners. At this number, the cache is cleared.
@@ -18,9 +18,9 @@ const MAX_OWNERS: usize = 100_000;
 /// Maximum length of an id in an index entry.
 const MAX_ID: u64 = 64;
 
-impl Anywhere {
+impl SessionStore {
     /// Adds a session to the indexes of its owner and name.
-    pub(super) async fn enter(
+    pub(super) async fn add_to_index(
         &self,
         owner: &Owner,
         id: &str,
@@ -58,7 +58,7 @@ impl Anywhere {
     }
 
     /// Resolves an id or name of an owner's session to its id.
-    pub(super) async fn id_of(&self, owner: &Owner, id: &str) -> Result<String, ServiceError> {
+    pub(super) async fn resolve_id(&self, owner: &Owner, id: &str) -> Result<String, ServiceError> {
         let known = self.owners().get(id).cloned();
         if known.is_some_and(|known| known == owner.name()) {
             return Ok(id.to_owned());
@@ -109,5 +109,5 @@ fn name_key(owner: &str, name: &str) -> String {
 }
 
 pub(super) fn hash(text: &str) -> String {
-    hex(&Sha256::digest(text)[..16])
+    HEXLOWER.encode(&Sha256::digest(text)[..16])
 }

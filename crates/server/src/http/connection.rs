@@ -12,17 +12,17 @@ use tokio::sync::OwnedSemaphorePermit;
 use tokio_util::sync::CancellationToken;
 use tokio_util::task::task_tracker::TaskTrackerToken;
 
-use super::inflow::{Inflow, MAX_READ};
-use super::shares::{Share, Shares};
+use super::limiter::{Limiter, Permit};
+use super::websocket_input::{MAX_READ, WebSocketInput};
 
 /// State of a connection. Clones share the same state.
 #[derive(Clone)]
-pub(crate) struct Link(Arc<Inner>);
+pub(crate) struct ConnectionState(Arc<Inner>);
 
 struct Inner {
     socket: OnceLock<Socket>,
     /// The owner of the latest request and its permit, until the connection becomes a WebSocket.
-    plain: Mutex<Option<(String, Share)>>,
+    owner: Mutex<Option<(String, Permit)>>,
     _place: OwnedSemaphorePermit,
     _counted: TaskTrackerToken,
 }
@@ -30,17 +30,17 @@ struct Inner {
 /// State of a connection that became a WebSocket.
 pub(crate) struct Socket {
     /// The owner's permit for a WebSocket.
-    pub _place: Share,
+    pub _place: Permit,
     /// The bytes received.
-    pub inflow: Mutex<Inflow>,
+    pub input: Mutex<WebSocketInput>,
     /// Cancelled to end the connection: on revocation of its key, and at the server's end.
     pub ends: [CancellationToken; 2],
 }
 
 /// The stream of a connection.
-pub(crate) struct Linked<S> {
+pub(crate) struct ConnectionStream<S> {
     stream: S,
-    link: Link,
+    link: ConnectionState,
     /// One per direction, because different tasks may poll them.
     cuts: [Option<Cut>; 2],
 }
@@ -50,12 +50,12 @@ type Cut = Pin<Box<dyn Future<Output = ()> + Send>>;
 const READ: usize = 0;
 const WRITE: usize = 1;
 
-impl Link {
+impl ConnectionState {
     /// A connection with a permit. `counted` lets the server wait for its end.
     pub(crate) fn new(place: OwnedSemaphorePermit, counted: TaskTrackerToken) -> Self {
         Self(Arc::new(Inner {
             socket: OnceLock::new(),
-            plain: Mutex::default(),
+            owner: Mutex::default(),
             _place: place,
             _counted: counted,
         }))
@@ -65,37 +65,37 @@ impl Link {
     pub(crate) fn become_socket(&self, socket: Socket) {
         // This happens once per connection.
         let _ = self.0.socket.set(socket);
-        *self.plain() = None;
+        *self.owner() = None;
     }
 
     /// Counts the connection for an owner; returns false at the owner's limit. A proxy may send
     /// requests of several owners in turn on one connection.
-    pub(crate) fn count(&self, owner: &str, connections: &Shares) -> bool {
-        let mut plain = self.plain();
-        if plain.as_ref().is_none_or(|(name, _)| name != owner) {
-            *plain = connections.try_take(owner, 1).map(|share| (owner.to_owned(), share));
+    pub(crate) fn count(&self, owner: &str, connections: &Limiter) -> bool {
+        let mut current = self.owner();
+        if current.as_ref().is_none_or(|(name, _)| name != owner) {
+            *current = connections.try_acquire(owner, 1).map(|permit| (owner.to_owned(), permit));
         }
-        plain.is_some()
+        current.is_some()
     }
 
     /// The bytes received, if this is a WebSocket.
-    pub(crate) fn inflow(&self) -> Option<MutexGuard<'_, Inflow>> {
-        self.0.socket.get().map(Socket::inflow)
+    pub(crate) fn input(&self) -> Option<MutexGuard<'_, WebSocketInput>> {
+        self.0.socket.get().map(Socket::input)
     }
 
-    fn plain(&self) -> MutexGuard<'_, Option<(String, Share)>> {
-        self.0.plain.lock().unwrap_or_else(PoisonError::into_inner)
+    fn owner(&self) -> MutexGuard<'_, Option<(String, Permit)>> {
+        self.0.owner.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
 impl Socket {
-    fn inflow(&self) -> MutexGuard<'_, Inflow> {
-        self.inflow.lock().unwrap_or_else(PoisonError::into_inner)
+    fn input(&self) -> MutexGuard<'_, WebSocketInput> {
+        self.input.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
-impl<S> Linked<S> {
-    pub(crate) fn new(stream: S, link: Link) -> Self {
+impl<S> ConnectionStream<S> {
+    pub(crate) fn new(stream: S, link: ConnectionState) -> Self {
         Self {
             stream,
             link,
@@ -128,7 +128,7 @@ impl<S> Linked<S> {
     }
 }
 
-impl<S: AsyncRead + Unpin> AsyncRead for Linked<S> {
+impl<S: AsyncRead + Unpin> AsyncRead for ConnectionStream<S> {
     fn poll_read(
         mut self: Pin<&mut Self>,
         context: &mut Context<'_>,
@@ -136,21 +136,21 @@ impl<S: AsyncRead + Unpin> AsyncRead for Linked<S> {
     ) -> Poll<io::Result<()>> {
         self.check(READ, context)?;
         let Self { stream, link, .. } = &mut *self;
-        let Some(mut inflow) = link.inflow() else {
+        let Some(mut input) = link.input() else {
             return Pin::new(stream).poll_read(context, buffer);
         };
-        ready!(inflow.poll_room(context))?;
+        ready!(input.poll_memory(context))?;
         let length = buffer.remaining().min(MAX_READ);
         let mut part = ReadBuf::new(buffer.initialize_unfilled_to(length));
         let polled = Pin::new(stream).poll_read(context, &mut part);
         let read = part.filled().len();
         buffer.advance(read);
-        inflow.came(polled.is_ready().then_some(read), Instant::now())?;
+        input.received(polled.is_ready().then_some(read), Instant::now())?;
         polled
     }
 }
 
-impl<S: AsyncWrite + Unpin> AsyncWrite for Linked<S> {
+impl<S: AsyncWrite + Unpin> AsyncWrite for ConnectionStream<S> {
     fn poll_write(
         mut self: Pin<&mut Self>,
         context: &mut Context<'_>,

@@ -9,22 +9,22 @@ use std::time::{Duration, Instant};
 use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
 
 /// The rate is measured over this much time spent waiting for the client.
-pub const PACE_TIME: Duration = Duration::from_mins(1);
+pub const RATE_TIME: Duration = Duration::from_mins(1);
 /// Minimum bytes in that time: 1 KiB per second.
-pub const PACE_BYTES: usize = 60 << 10;
+pub const RATE_BYTES: usize = 60 << 10;
 
 /// The data rate of a peer while the server waits for it.
 #[derive(Default)]
-pub(super) struct Pace {
+pub(super) struct DataRate {
     waits_since: Option<Instant>,
     waited: Duration,
     moved: usize,
 }
 
-impl Pace {
+impl DataRate {
     /// Whether the peer is fast enough. `moved` is the number of bytes transferred, or `None` while
     /// waiting.
-    pub(super) fn is_kept(&mut self, moved: Option<usize>, now: Instant) -> bool {
+    pub(super) fn is_sufficient(&mut self, moved: Option<usize>, now: Instant) -> bool {
         let Some(bytes) = moved else {
             self.waits_since.get_or_insert(now);
             return true;
@@ -33,26 +33,26 @@ impl Pace {
         if let Some(since) = self.waits_since.take() {
             self.waited += now - since;
         }
-        if self.waited < PACE_TIME {
+        if self.waited < RATE_TIME {
             return true;
         }
-        let is_kept = self.moved >= PACE_BYTES;
+        let is_sufficient = self.moved >= RATE_BYTES;
         (self.waited, self.moved) = (Duration::ZERO, 0);
-        is_kept
+        is_sufficient
     }
 }
 
 /// A stream that fails if the peer reads too slowly.
-pub(super) struct Paced<S> {
+pub(super) struct RateChecked<S> {
     stream: S,
-    pace: Pace,
+    rate: DataRate,
 }
 
-impl<S> Paced<S> {
+impl<S> RateChecked<S> {
     pub(super) fn new(stream: S) -> Self {
         Self {
             stream,
-            pace: Pace::default(),
+            rate: DataRate::default(),
         }
     }
 
@@ -67,7 +67,7 @@ impl<S> Paced<S> {
             Poll::Ready(Err(_)) => return written,
             Poll::Pending => None,
         };
-        if self.pace.is_kept(taken, now) {
+        if self.rate.is_sufficient(taken, now) {
             return written;
         }
         Poll::Ready(Err(io::Error::new(
@@ -77,7 +77,7 @@ impl<S> Paced<S> {
     }
 }
 
-impl<S: AsyncRead + Unpin> AsyncRead for Paced<S> {
+impl<S: AsyncRead + Unpin> AsyncRead for RateChecked<S> {
     fn poll_read(
         mut self: Pin<&mut Self>,
         cx: &mut Context<'_>,
@@ -87,7 +87,7 @@ impl<S: AsyncRead + Unpin> AsyncRead for Paced<S> {
     }
 }
 
-impl<S: AsyncWrite + Unpin> AsyncWrite for Paced<S> {
+impl<S: AsyncWrite + Unpin> AsyncWrite for RateChecked<S> {
     fn poll_write(
         mut self: Pin<&mut Self>,
         cx: &mut Context<'_>,
@@ -126,7 +126,7 @@ mod tests {
     /// Reads `bytes` after every `pause` seconds for an hour. After each read, there is nothing to
     /// write for `rest` seconds.
     fn reads(bytes: usize, pause: u64, rest: u64) -> io::Result<()> {
-        let mut paced = Paced::new(());
+        let mut paced = RateChecked::new(());
         let mut now = Instant::now();
         for _ in 0..3600 / pause {
             assert!(paced.measured(Poll::Pending, now).is_pending());
@@ -157,7 +157,7 @@ mod tests {
 
     #[test]
     fn time_in_which_nothing_has_to_be_written_does_not_count() {
-        let mut paced = Paced::new(());
+        let mut paced = RateChecked::new(());
         let mut now = Instant::now();
         for _ in 0..1_000 {
             now += Duration::from_secs(15);

@@ -3,12 +3,12 @@
 //! A session's record contains its owner. Two indexes beside the sessions find records: `owners` by
 //! owner, and `names` by name.
 
-mod about;
-mod at_hand;
-mod bytes;
+mod claimed;
 mod documents;
+mod index;
 mod listing;
-mod names;
+mod record;
+mod sizes;
 
 use std::collections::HashMap;
 use std::sync::Mutex;
@@ -18,38 +18,38 @@ use belljar::Session;
 use belljar::cluster::StoredSessions;
 use belljar::session::LeaseEnd;
 
-use self::about::{About, millis};
-pub(super) use self::about::{Making, NewAbout};
-pub(crate) use self::at_hand::{AtHand, Use};
-use self::bytes::Counted;
-pub(super) use self::bytes::bytes_of;
+pub(crate) use self::claimed::{Access, ClaimedSession};
 pub(crate) use self::documents::Document;
+use self::index::owner_folder;
 pub use self::listing::Listed;
-use self::names::owner_folder;
+pub(super) use self::record::{NewRecord, SessionPlan};
+use self::record::{SessionRecord, millis};
+use self::sizes::OwnerSizes;
+pub(super) use self::sizes::bytes_of;
 use super::Service;
 use super::error::ServiceError;
-use super::held::Held;
+use super::owned_session::OwnedSession;
 use super::owner::{Owner, limit};
-use super::place::Place;
+use super::sessions::SessionSlot;
 
 /// The sessions of a store.
-pub(crate) struct Anywhere {
+pub(crate) struct SessionStore {
     pub(super) sessions: StoredSessions,
     /// Owners of sessions, which never change, as a cache.
     owners: Mutex<HashMap<String, String>>,
     /// Sizes of sessions' files, for owners with a limit.
-    bytes: Mutex<HashMap<String, Counted>>,
+    bytes: Mutex<HashMap<String, OwnerSizes>>,
 }
 
 impl Service {
-    pub(super) fn anywhere(&self) -> Option<&Anywhere> {
-        self.shared.anywhere.as_ref()
+    pub(super) fn session_store(&self) -> Option<&SessionStore> {
+        self.shared.session_store.as_ref()
     }
 
     /// The store's sessions and their counters.
     #[must_use]
     pub fn stored_sessions(&self) -> Option<&StoredSessions> {
-        self.anywhere().map(|anywhere| &anywhere.sessions)
+        self.session_store().map(|session_store| &session_store.sessions)
     }
 
     /// Interrupts the run in an owner's session, on any server. Returns whether a run was in
@@ -57,12 +57,12 @@ impl Service {
     ///
     /// # Errors
     ///
-    /// As for [`at_hand`](Self::at_hand), without waiting.
+    /// As for [`claim`](Self::at_hand), without waiting.
     pub(crate) async fn interrupt(&self, owner: &Owner, id: &str) -> Result<bool, ServiceError> {
-        match (self.anywhere(), self.find(owner, id)) {
-            (Some(anywhere), Err(ServiceError::NoSession { .. })) => {
-                let id = anywhere.id_of(owner, id).await?;
-                Ok(anywhere.sessions.interrupt(&id).await?)
+        match (self.session_store(), self.find(owner, id)) {
+            (Some(session_store), Err(ServiceError::NoSession { .. })) => {
+                let id = session_store.resolve_id(owner, id).await?;
+                Ok(session_store.sessions.interrupt(&id).await?)
             }
             (_, found) => Ok(found?.guest().interrupt()),
         }
@@ -72,14 +72,14 @@ impl Service {
     ///
     /// # Errors
     ///
-    /// As for [`at_hand`](Self::at_hand), without waiting.
+    /// As for [`claim`](Self::at_hand), without waiting.
     pub(crate) async fn end(&self, owner: &Owner, id: &str) -> Result<(), ServiceError> {
-        match (self.anywhere(), self.remove(owner, id)) {
-            (Some(anywhere), Err(ServiceError::NoSession { .. })) => {
-                let id = anywhere.id_of(owner, id).await?;
-                let about = anywhere.find(owner, &id).await?.map(|found| found.about);
-                let name = about.and_then(|about| about.name);
-                anywhere.remove(owner.name(), &id, name.as_deref()).await
+        match (self.session_store(), self.remove(owner, id)) {
+            (Some(session_store), Err(ServiceError::NoSession { .. })) => {
+                let id = session_store.resolve_id(owner, id).await?;
+                let record = session_store.find(owner, &id).await?.map(|found| found.record);
+                let name = record.and_then(|record| record.name);
+                session_store.remove(owner.name(), &id, name.as_deref()).await
             }
             (_, removed) => removed,
         }
@@ -87,13 +87,13 @@ impl Service {
 
     /// Waits until all finished runs are written to the store.
     pub async fn settled(&self) {
-        if let Some(anywhere) = self.anywhere() {
-            anywhere.sessions.settled().await;
+        if let Some(session_store) = self.session_store() {
+            session_store.sessions.settled().await;
         }
     }
 }
 
-impl Anywhere {
+impl SessionStore {
     pub(super) fn new(sessions: StoredSessions) -> Self {
         Self {
             sessions,
@@ -108,12 +108,12 @@ impl Anywhere {
         owner: &Owner,
         session: Session,
         name: Option<String>,
-        new: NewAbout,
-        place: Place,
-    ) -> Result<Held, ServiceError> {
+        new: NewRecord,
+        slot: SessionSlot,
+    ) -> Result<OwnedSession, ServiceError> {
         let id = session.id().to_owned();
         let now = millis(SystemTime::now());
-        let about = About {
+        let record = SessionRecord {
             owner: owner.name().to_owned(),
             name: name.clone(),
             created: now,
@@ -125,21 +125,21 @@ impl Anywhere {
             bytes: None,
         };
         let entered = async {
-            place.becomes(self.enter(owner, &id, name.as_deref())).await?;
+            slot.register(self.add_to_index(owner, &id, name.as_deref())).await?;
             self.check_count(owner).await
         };
-        let held = about.held(session.clone());
-        let added = match entered.await {
-            Ok(()) => self.sessions.add(session, about.text()).await.map_err(ServiceError::from),
+        let added = record.owned(session.clone());
+        let stored = match entered.await {
+            Ok(()) => self.sessions.add(session, record.text()).await.map_err(ServiceError::from),
             Err(error) => {
                 session.close();
                 Err(error)
             }
         };
-        match added {
+        match stored {
             Ok(_) => {
                 self.remember(&id, owner.name());
-                Ok(held)
+                Ok(added)
             }
             Err(error @ ServiceError::NameTaken { .. }) => Err(error),
             Err(error) => {

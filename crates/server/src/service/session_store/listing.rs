@@ -7,12 +7,12 @@ use belljar::cluster::{StoredInfo, collect_chunks};
 use belljar::session::{CHUNK_GRACE, SessionStatus};
 use futures_util::{StreamExt, stream};
 
-use super::about::About;
-use super::names::owner_folder;
-use super::{Anywhere, AtHand};
+use super::index::owner_folder;
+use super::record::SessionRecord;
+use super::{ClaimedSession, SessionStore};
 use crate::service::Service;
 use crate::service::error::ServiceError;
-use crate::service::held::{Held, no_session};
+use crate::service::owned_session::{OwnedSession, no_session};
 use crate::service::owner::Owner;
 
 /// Maximum number of records read at once.
@@ -20,7 +20,7 @@ pub(super) const AT_ONCE: usize = 16;
 /// Age from which an index entry without an object is stale, and not just being created.
 pub(super) const STRAY: Duration = Duration::from_hours(1);
 /// How long this server caches an unused session of the store.
-const MAX_KEPT: Duration = Duration::from_mins(10);
+const MAX_STORED: Duration = Duration::from_mins(10);
 
 /// A session in a listing.
 pub struct Listed {
@@ -41,53 +41,53 @@ pub struct Listed {
     /// Seconds until its lease expires, if it has a lease.
     pub lease_seconds: Option<f64>,
     /// Whether it exists only in this process.
-    pub(crate) is_here: bool,
+    pub(crate) is_local: bool,
 }
 
 /// A session's record in the store.
 pub(in crate::service) struct Found {
     pub info: StoredInfo,
-    pub about: About,
+    pub record: SessionRecord,
 }
 
 impl Listed {
-    fn here(held: &Held) -> Self {
-        let info = held.session().info();
+    fn local(session: &OwnedSession) -> Self {
+        let info = session.view().info();
         Self {
             id: info.id,
-            name: held.name().map(str::to_owned),
+            name: session.name().map(str::to_owned),
             status: info.status,
             image: info.image,
             labels: info.labels,
-            created: held.created(),
+            created: session.created(),
             idle_seconds: info.idle_seconds,
             lease_seconds: info.lease_seconds,
-            is_here: true,
+            is_local: true,
         }
     }
 
-    fn stored(service: &Service, Found { info, about }: Found) -> Self {
+    fn stored(service: &Service, Found { info, record }: Found) -> Self {
         let idle = SystemTime::now().duration_since(info.used).unwrap_or_default();
         Self {
             status: service.status_of(&info),
-            created: about.created(),
+            created: record.created(),
             idle_seconds: idle.as_secs_f64(),
-            lease_seconds: about.lease_seconds(),
-            name: about.name,
-            labels: about.labels,
+            lease_seconds: record.lease_seconds(),
+            name: record.name,
+            labels: record.labels,
             id: info.id,
             image: info.image,
-            is_here: false,
+            is_local: false,
         }
     }
 }
 
-impl AtHand {
+impl ClaimedSession {
     /// The listing of a session in use.
     pub(crate) fn listed(&self) -> Listed {
         Listed {
             lease_seconds: self.lease_seconds(),
-            ..Listed::here(self)
+            ..Listed::local(self)
         }
     }
 }
@@ -100,14 +100,15 @@ impl Service {
     /// Returns [`ServiceError::NoSession`] if the session does not exist or belongs to another
     /// owner. Also fails if the store fails.
     pub async fn listed(&self, owner: &Owner, id: &str) -> Result<Listed, ServiceError> {
-        match (self.anywhere(), self.find(owner, id)) {
-            (Some(anywhere), Err(ServiceError::NoSession { .. })) => {
+        match (self.session_store(), self.find(owner, id)) {
+            (Some(session_store), Err(ServiceError::NoSession { .. })) => {
                 let asked = id;
-                let id = anywhere.id_of(owner, asked).await?;
-                let found = anywhere.find(owner, &id).await?.ok_or_else(|| no_session(asked))?;
+                let id = session_store.resolve_id(owner, asked).await?;
+                let found =
+                    session_store.find(owner, &id).await?.ok_or_else(|| no_session(asked))?;
                 Ok(Listed::stored(self, found))
             }
-            (_, found) => Ok(Listed::here(&found?)),
+            (_, found) => Ok(Listed::local(&found?)),
         }
     }
 
@@ -117,9 +118,9 @@ impl Service {
     ///
     /// Fails if the store fails.
     pub async fn list(&self, owner: &Owner) -> Result<Vec<Listed>, ServiceError> {
-        let mut all: Vec<Listed> = self.shared.of_owner(owner).iter().map(Listed::here).collect();
-        if let Some(anywhere) = self.anywhere() {
-            let found = anywhere.list(owner).await?;
+        let mut all: Vec<Listed> = self.shared.of_owner(owner).iter().map(Listed::local).collect();
+        if let Some(session_store) = self.session_store() {
+            let found = session_store.list(owner).await?;
             all.extend(found.into_iter().map(|found| Listed::stored(self, found)));
         }
         all.sort_by(|one, other| (one.created, &one.id).cmp(&(other.created, &other.id)));
@@ -137,25 +138,25 @@ impl Service {
 
     /// Drops cached sessions of the store that are unused.
     pub(in crate::service) fn sweep_kept_sessions(&self) {
-        if let Some(anywhere) = self.anywhere() {
-            anywhere.sessions.sweep(MAX_KEPT);
+        if let Some(session_store) = self.session_store() {
+            session_store.sessions.sweep(MAX_STORED);
         }
     }
 
     /// Removes sessions of the store that no server has used for `idle`, or whose lease has
     /// expired. Lists all sessions, and reads the records of those candidates.
     pub async fn sweep_store(&self, idle: Duration) {
-        let Some(anywhere) = self.anywhere() else {
+        let Some(session_store) = self.session_store() else {
             return;
         };
-        let swept = anywhere.sweep(idle).await;
+        let swept = session_store.sweep(idle).await;
         if let Err(error) = swept {
             tracing::warn!(%error, "cannot remove expired sessions of the store");
         }
     }
 }
 
-impl Anywhere {
+impl SessionStore {
     /// Reads the record of an owner's session.
     pub(super) async fn find(
         &self,
@@ -165,15 +166,16 @@ impl Anywhere {
         let Some(info) = self.sessions.look(id).await? else {
             return Ok(None);
         };
-        let Some(about) = About::of(&info).filter(|about| about.owner == owner.name()) else {
+        let Some(record) = SessionRecord::of(&info).filter(|record| record.owner == owner.name())
+        else {
             return Ok(None);
         };
-        if about.is_closed() {
-            self.remove(owner.name(), id, about.name.as_deref()).await?;
+        if record.is_closed() {
+            self.remove(owner.name(), id, record.name.as_deref()).await?;
             return Ok(None);
         }
         self.remember(id, owner.name());
-        Ok(Some(Found { info, about }))
+        Ok(Some(Found { info, record }))
     }
 
     pub(in crate::service) async fn list(&self, owner: &Owner) -> Result<Vec<Found>, ServiceError> {
@@ -197,12 +199,12 @@ impl Anywhere {
             let Some(info) = self.sessions.look(&id).await? else {
                 continue;
             };
-            let Some(about) = About::of(&info) else {
+            let Some(record) = SessionRecord::of(&info) else {
                 continue;
             };
             let unused = SystemTime::now().duration_since(info.used).unwrap_or_default();
-            if about.is_closed() || (unused > idle && info.node.is_none()) {
-                self.remove(&about.owner, &id, about.name.as_deref()).await?;
+            if record.is_closed() || (unused > idle && info.node.is_none()) {
+                self.remove(&record.owner, &id, record.name.as_deref()).await?;
             }
         }
         self.sweep_documents().await?;

@@ -8,7 +8,7 @@ use tokio_util::sync::CancellationToken;
 use crate::service::owner::Owner;
 
 tokio::task_local! {
-    static ASKER: RefCell<Asker>;
+    static IDENTITY: RefCell<Identity>;
 }
 
 /// Counts a connection of an owner; returns false at the owner's limit.
@@ -16,46 +16,46 @@ type Counting = Box<dyn Fn(&str) -> bool + Send>;
 
 /// The identity of a request.
 #[derive(Default)]
-pub(crate) struct Asker {
+pub(crate) struct Identity {
     pub owner: Option<Owner>,
     counting: Option<Counting>,
     /// Authentication failed because the owner has too many connections.
-    pub is_over: bool,
+    pub is_over_limit: bool,
     /// Cancelled when the request's key is revoked.
     pub revoked: Option<CancellationToken>,
 }
 
 /// Runs `work` for one request, and returns the recorded identity, too. `counting` counts its
 /// connection.
-pub(crate) async fn noting<T>(
+pub(crate) async fn scope<T>(
     counting: Option<Counting>,
     work: impl Future<Output = T>,
-) -> (T, Asker) {
-    let asker = Asker {
+) -> (T, Identity) {
+    let identity = Identity {
         counting,
-        ..Asker::default()
+        ..Identity::default()
     };
-    ASKER
-        .scope(RefCell::new(asker), async {
+    IDENTITY
+        .scope(RefCell::new(identity), async {
             let done = work.await;
-            (done, ASKER.with(RefCell::take))
+            (done, IDENTITY.with(RefCell::take))
         })
         .await
 }
 
 /// Records the owner of the current request.
-pub(crate) fn note(owner: &Owner) {
+pub(crate) fn set_owner(owner: &Owner) {
     // Keys are also looked up outside requests.
-    let _ = ASKER.try_with(|asker| asker.borrow_mut().owner = Some(owner.clone()));
+    let _ = IDENTITY.try_with(|identity| identity.borrow_mut().owner = Some(owner.clone()));
 }
 
 /// Counts the current request's connection for the authenticated account. Returns false if the
 /// account is at its limit and must be refused.
-pub(crate) fn connects(account: &str) -> bool {
-    let counted = ASKER.try_with(|asker| {
-        let mut asker = asker.borrow_mut();
-        let is_counted = asker.counting.as_ref().is_none_or(|count| count(account));
-        asker.is_over |= !is_counted;
+pub(crate) fn count_connection(account: &str) -> bool {
+    let counted = IDENTITY.try_with(|identity| {
+        let mut identity = identity.borrow_mut();
+        let is_counted = identity.counting.as_ref().is_none_or(|count| count(account));
+        identity.is_over_limit |= !is_counted;
         is_counted
     });
     // Keys are also looked up outside requests.
@@ -63,6 +63,6 @@ pub(crate) fn connects(account: &str) -> bool {
 }
 
 /// Records the token that ends the current response when it is cancelled.
-pub(crate) fn note_revoked(revoked: &CancellationToken) {
-    let _ = ASKER.try_with(|asker| asker.borrow_mut().revoked = Some(revoked.clone()));
+pub(crate) fn set_revocation(revoked: &CancellationToken) {
+    let _ = IDENTITY.try_with(|identity| identity.borrow_mut().revoked = Some(revoked.clone()));
 }

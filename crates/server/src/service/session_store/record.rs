@@ -9,11 +9,11 @@ use belljar::session::LeaseEnd;
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
 
-use crate::service::held::{Held, Origin};
+use crate::service::owned_session::{Origin, OwnedSession};
 
 /// The server's part of a session's record.
 #[derive(Clone, Serialize, Deserialize)]
-pub(crate) struct About {
+pub(crate) struct SessionRecord {
     pub(super) owner: String,
     pub name: Option<String>,
     /// Milliseconds since 1970.
@@ -33,28 +33,28 @@ pub(crate) struct About {
 }
 
 /// Properties of a session to create, other than its state.
-pub(in crate::service) struct Making {
+pub(in crate::service) struct SessionPlan {
     pub name: Option<String>,
     /// Its record in the store; `None` for a session in this process only.
-    pub stored: Option<NewAbout>,
+    pub stored: Option<NewRecord>,
     /// Action when the lease expires.
     pub lease_end: Option<LeaseEnd>,
 }
 
 /// The record's part of a session to create.
 #[derive(Default)]
-pub(in crate::service) struct NewAbout {
+pub(in crate::service) struct NewRecord {
     pub lease: Option<(Duration, LeaseEnd)>,
     pub note: Option<Value>,
 }
 
-impl NewAbout {
+impl NewRecord {
     pub(in crate::service) fn leased(lease: Option<(Duration, LeaseEnd)>) -> Self {
         Self { lease, note: None }
     }
 }
 
-impl About {
+impl SessionRecord {
     pub(super) fn of(info: &StoredInfo) -> Option<Self> {
         serde_json::from_value(Value::Object(info.about.clone())).ok()
     }
@@ -96,12 +96,12 @@ impl About {
         Some((left, self.lease_end()?))
     }
 
-    pub(super) fn held(&self, session: Session) -> Held {
+    pub(super) fn owned(&self, session: Session) -> OwnedSession {
         let origin = Origin {
             created: self.created(),
             lease_end: self.lease_end(),
         };
-        Held::new(session, self.owner.clone(), self.name.clone(), origin)
+        OwnedSession::new(session, self.owner.clone(), self.name.clone(), origin)
     }
 }
 

@@ -13,10 +13,10 @@ use serde::{Deserialize, Serialize};
 
 use super::operation::Operation;
 use crate::http::app::App;
-use crate::http::body::{AnyBody, Body};
+use crate::http::extract::{AnyBody, Body};
 use crate::http::problem::Problem;
-use crate::service::anywhere::Use;
 use crate::service::owner::Owner;
+use crate::service::session_store::Access;
 
 pub(super) fn operations() -> Vec<Operation> {
     const VARIABLE: &str = "/v1/sessions/{id}/variables/{name}";
@@ -91,9 +91,9 @@ async fn complete(
     Path(id): Path<String>,
     Body(at): Body<At>,
 ) -> Result<Json<Completed>, Problem> {
-    let held = app.service().at_hand(&owner, &id, Use::Look).await?;
+    let session = app.service().claim(&owner, &id, Access::Read).await?;
     let Completion { start, matches, .. } =
-        app.service().complete(&owner, &held, &at.code, at.cursor).await?;
+        app.service().complete(&owner, &session, &at.code, at.cursor).await?;
     Ok(Json(Completed { start, matches }))
 }
 
@@ -122,8 +122,8 @@ async fn inspect(
     Path(id): Path<String>,
     Body(at): Body<At>,
 ) -> Result<Json<Inspected>, Problem> {
-    let held = app.service().at_hand(&owner, &id, Use::Look).await?;
-    let found = app.service().inspect(&owner, &held, (&at.code, at.cursor), at.detail).await?;
+    let session = app.service().claim(&owner, &id, Access::Read).await?;
+    let found = app.service().inspect(&owner, &session, (&at.code, at.cursor), at.detail).await?;
     let is_found = found.is_some();
     let Inspection {
         name,
@@ -166,8 +166,8 @@ async fn is_complete(
     Path(id): Path<String>,
     Body(asked): Body<Code>,
 ) -> Result<Json<Ready>, Problem> {
-    let held = app.service().at_hand(&owner, &id, Use::Look).await?;
-    let (status, indent) = match app.service().is_complete(&owner, &held, &asked.code).await? {
+    let session = app.service().claim(&owner, &id, Access::Read).await?;
+    let (status, indent) = match app.service().is_complete(&owner, &session, &asked.code).await? {
         Completeness::Complete => ("complete", None),
         Completeness::Incomplete { indent } => ("incomplete", Some(indent)),
         _ => ("invalid", None),
@@ -196,9 +196,9 @@ async fn evaluate(
     Path(id): Path<String>,
     Body(asked): Body<Expressions>,
 ) -> Result<Json<Evaluated>, Problem> {
-    let held = app.service().at_hand(&owner, &id, Use::Look).await?;
+    let session = app.service().claim(&owner, &id, Access::Read).await?;
     let (mut values, mut errors) = (BTreeMap::new(), BTreeMap::new());
-    let evaluated = app.service().evaluate(&owner, &held, asked.expressions, false).await?;
+    let evaluated = app.service().evaluate(&owner, &session, asked.expressions, false).await?;
     for (name, value) in evaluated {
         match value {
             Ok(value) => drop(values.insert(name, value)),
@@ -213,8 +213,8 @@ async fn variable(
     owner: Owner,
     Path((id, name)): Path<(String, String)>,
 ) -> Result<Json<PythonValue>, Problem> {
-    let held = app.service().at_hand(&owner, &id, Use::Look).await?;
-    let value = app.service().variable(&owner, &held, &name).await?;
+    let session = app.service().claim(&owner, &id, Access::Read).await?;
+    let value = app.service().variable(&owner, &session, &name).await?;
     value.map(Json).ok_or_else(|| {
         let detail = format!("there is no variable {name:?}");
         Problem::new(StatusCode::NOT_FOUND, "session.no_variable", detail)
@@ -227,8 +227,8 @@ async fn set_variable(
     Path((id, name)): Path<(String, String)>,
     AnyBody(value): AnyBody<PythonValue>,
 ) -> Result<StatusCode, Problem> {
-    let held = app.service().at_hand(&owner, &id, Use::Change).await?;
-    app.service().set_variable(&owner, &held, &name, value).await?;
-    held.done().await?;
+    let session = app.service().claim(&owner, &id, Access::Change).await?;
+    app.service().set_variable(&owner, &session, &name, value).await?;
+    session.done().await?;
     Ok(StatusCode::NO_CONTENT)
 }

@@ -14,10 +14,10 @@ use serde::de::DeserializeOwned;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
-use super::Anywhere;
-use super::about::millis;
+use super::SessionStore;
+use super::index::hash;
 use super::listing::{AT_ONCE, STRAY};
-use super::names::hash;
+use super::record::millis;
 use crate::service::Service;
 use crate::service::error::ServiceError;
 use crate::service::owner::Owner;
@@ -52,7 +52,7 @@ pub(crate) struct Document<T> {
 /// The documents of one kind.
 #[derive(Clone, Copy)]
 pub(crate) struct Documents<'a> {
-    anywhere: &'a Anywhere,
+    session_store: &'a SessionStore,
     kind: &'a str,
 }
 
@@ -60,7 +60,7 @@ impl Service {
     /// The documents of one kind, a word of letters; `None` without a store.
     pub(crate) fn documents<'a>(&'a self, kind: &'a str) -> Option<Documents<'a>> {
         Some(Documents {
-            anywhere: self.anywhere()?,
+            session_store: self.session_store()?,
             kind,
         })
     }
@@ -71,10 +71,10 @@ impl Service {
     ///
     /// Fails if the store fails.
     pub(crate) async fn secret(&self, name: &str) -> Result<Option<[u8; 64]>, ServiceError> {
-        let Some(anywhere) = self.anywhere() else {
+        let Some(session_store) = self.session_store() else {
             return Ok(None);
         };
-        let (store, key) = (anywhere.sessions.store(), format!("{SECRETS}/{name}"));
+        let (store, key) = (session_store.sessions.store(), format!("{SECRETS}/{name}"));
         let mut new = [0; 64];
         getrandom::fill(&mut new).map_err(|error| failed(&key, error))?;
         // The first value written is valid, whichever server wrote it.
@@ -171,7 +171,7 @@ impl Documents<'_> {
             return Ok(false);
         };
         let sessions = document.sessions.iter();
-        let removing = sessions.map(|id| self.anywhere.remove(&document.owner, id, None));
+        let removing = sessions.map(|id| self.session_store.remove(&document.owner, id, None));
         for removed in join_all(removing).await {
             removed?;
         }
@@ -199,7 +199,7 @@ impl Documents<'_> {
     }
 
     fn store(&self) -> &dyn Store {
-        &**self.anywhere.sessions.store()
+        &**self.session_store.sessions.store()
     }
 
     fn key(&self, id: &str) -> String {
@@ -211,7 +211,7 @@ impl Documents<'_> {
     }
 }
 
-impl Anywhere {
+impl SessionStore {
     /// Removes expired documents that no server looked after, documents whose sessions are all
     /// gone, and stale index entries.
     pub(super) async fn sweep_documents(&self) -> Result<(), ServiceError> {
@@ -248,7 +248,7 @@ impl Anywhere {
     fn kind_and_id<'a>(&'a self, key: &'a str, folder: &str) -> Option<(Documents<'a>, &'a str)> {
         let (kind, rest) = key.strip_prefix(folder)?.strip_prefix('/')?.split_once('/')?;
         let documents = Documents {
-            anywhere: self,
+            session_store: self,
             kind,
         };
         Some((documents, last(rest)))
@@ -378,7 +378,7 @@ mod tests {
         let changed = one.documents("k").unwrap().change::<u64>("d", |_| {}).await.unwrap();
         assert!(changed.is_none());
         assert!(one.documents("k").unwrap().ids().await.unwrap().is_empty());
-        let store = one.anywhere().unwrap().sessions.store();
+        let store = one.session_store().unwrap().sessions.store();
         assert!(store.list("").await.unwrap().is_empty());
     }
 
@@ -401,7 +401,7 @@ mod tests {
         for (id, ends) in [("over", Some(1)), ("later", Some(later)), ("never", None)] {
             documents.add(id, &document(ends)).await.unwrap();
         }
-        service.anywhere().unwrap().sweep_documents().await.unwrap();
+        service.session_store().unwrap().sweep_documents().await.unwrap();
         assert_eq!(documents.ids().await.unwrap(), ["later", "never"]);
     }
 

@@ -7,6 +7,7 @@ use std::task::{Context, Poll};
 
 use belljar::request::Meter;
 use belljar::{Interrupt, Outcome, Request};
+use tracing::Instrument;
 
 use super::error::ServiceError;
 use super::owner::{Owner, Work};
@@ -14,7 +15,7 @@ use super::{Service, Shared};
 
 /// Admitted guest work. Dropping it frees its capacity. Every guest operation must run in its
 /// [`scope`](Self::scope).
-pub(super) struct Turn {
+pub(super) struct AdmittedWork {
     shared: Arc<Shared>,
     owner: Owner,
     work: Work,
@@ -22,7 +23,7 @@ pub(super) struct Turn {
     meter: Meter,
 }
 
-impl Turn {
+impl AdmittedWork {
     /// Admits work. The server's shutdown triggers `interrupt`.
     pub(super) fn begin(
         shared: &Arc<Shared>,
@@ -35,9 +36,9 @@ impl Turn {
         } else {
             shared.has_memory().and_then(|()| owner.begin(work))
         };
-        may_begin.inspect_err(|error| shared.figures.refused(error))?;
+        may_begin.inspect_err(|error| shared.metrics.refused(error))?;
         let number = shared.next_run.fetch_add(1, Ordering::Relaxed);
-        shared.switches().insert(number, interrupt.clone());
+        shared.interrupts().insert(number, interrupt.clone());
         Ok(Self {
             shared: Arc::clone(shared),
             owner: owner.clone(),
@@ -65,16 +66,16 @@ impl Turn {
     /// Counts the outcome of a run.
     pub(super) fn note(&self, ran: Result<&Outcome, &ServiceError>) {
         match ran {
-            Ok(outcome) => self.shared.figures.ran(outcome),
-            Err(error) => self.shared.figures.refused(error),
+            Ok(outcome) => self.shared.metrics.ran(outcome),
+            Err(error) => self.shared.metrics.refused(error),
         }
     }
 }
 
-impl Drop for Turn {
+impl Drop for AdmittedWork {
     fn drop(&mut self) {
-        self.shared.switches().remove(&self.number);
-        self.shared.figures.used(self.meter.fuel());
+        self.shared.interrupts().remove(&self.number);
+        self.shared.metrics.used(self.meter.fuel());
         self.owner.end(self.work);
     }
 }
@@ -92,23 +93,23 @@ impl Service {
         kind: &'static str,
         entering: impl Future<Output = Result<T, E>>,
     ) -> Result<T, ServiceError> {
-        let turn = Turn::begin(&self.shared, owner, work, &Interrupt::new())?;
-        self.shared.figures.worked(kind);
-        let done = turn.scope(entering).await.map_err(E::into);
-        done.inspect_err(|error| self.shared.figures.refused(error))
+        let admitted = AdmittedWork::begin(&self.shared, owner, work, &Interrupt::new())?;
+        self.shared.metrics.worked(kind);
+        let done = admitted.scope(entering).await.map_err(E::into);
+        done.inspect_err(|error| self.shared.metrics.refused(error))
     }
 }
 
 /// A run of guest code. Dropping it early interrupts the run, which then finishes in the
 /// background: a session keeps its state, and usage is counted.
 #[must_use = "futures do nothing unless awaited"]
-pub struct Attended<T: Send + 'static> {
+pub struct GuestFuture<T: Send + 'static> {
     work: Option<Pin<Box<dyn Future<Output = T> + Send>>>,
     interrupt: Option<Interrupt>,
     has_begun: bool,
 }
 
-impl<T: Send + 'static> Attended<T> {
+impl<T: Send + 'static> GuestFuture<T> {
     pub(super) fn new(
         interrupt: Option<Interrupt>,
         work: impl Future<Output = T> + Send + 'static,
@@ -121,7 +122,7 @@ impl<T: Send + 'static> Attended<T> {
     }
 }
 
-impl<T: Send + 'static> Future for Attended<T> {
+impl<T: Send + 'static> Future for GuestFuture<T> {
     type Output = T;
 
     fn poll(mut self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<T> {
@@ -137,7 +138,7 @@ impl<T: Send + 'static> Future for Attended<T> {
     }
 }
 
-impl<T: Send + 'static> Drop for Attended<T> {
+impl<T: Send + 'static> Drop for GuestFuture<T> {
     fn drop(&mut self) {
         let Some(work) = self.work.take() else {
             return;
@@ -148,5 +149,22 @@ impl<T: Send + 'static> Drop for Attended<T> {
         if let (true, Ok(runtime)) = (self.has_begun, tokio::runtime::Handle::try_current()) {
             runtime.spawn(work);
         }
+    }
+}
+
+/// Runs work on a task. Dropped half way with its request, it would leak objects.
+pub(crate) async fn detached<T, E>(
+    work: impl Future<Output = Result<T, E>> + Send + 'static,
+) -> Result<T, E>
+where
+    T: Send + 'static,
+    E: From<ServiceError> + Send + 'static,
+{
+    match tokio::spawn(work.in_current_span()).await {
+        Ok(done) => done,
+        Err(lost) => match lost.try_into_panic() {
+            Ok(panic) => std::panic::resume_unwind(panic),
+            Err(_) => Err(ServiceError::Stopping.into()),
+        },
     }
 }

@@ -10,16 +10,16 @@ use axum::response::{IntoResponse, Response};
 use bytes::Bytes;
 
 use crate::service::Service;
+use crate::service::cache::Cached;
 use crate::service::error::Class;
 use crate::service::owner::Owner;
-use crate::service::shelf::Kept;
 
 const REPLAYED: HeaderName = HeaderName::from_static("idempotent-replayed");
 
 /// Requests with a key in progress, by owner, path and key. Their responses are in their owners'
 /// caches; a request in progress is never evicted.
 #[derive(Clone, Default)]
-pub(crate) struct Remembered(Arc<Mutex<HashSet<Name>>>);
+pub(crate) struct StoredResponses(Arc<Mutex<HashSet<Name>>>);
 
 /// Owner, and path with key.
 type Name = (String, String);
@@ -29,18 +29,18 @@ type Name = (String, String);
 pub(super) type Fingerprint = Option<[u8; 32]>;
 
 /// A response that created something.
-pub(super) struct Answer {
+pub(super) struct StoredResponse {
     status: StatusCode,
     headers: HeaderMap,
     body: Bytes,
     pub(super) fingerprint: Fingerprint,
     /// The created object, if it can end before the response expires.
-    made: Option<WhileThere>,
+    made: Option<ValidWhile>,
 }
 
-impl Kept for Answer {
+impl Cached for StoredResponse {
     const TIME: Duration = Duration::from_hours(24);
-    const MOST: usize = 10_000;
+    const MAX: usize = 10_000;
 
     fn memory(&self) -> u64 {
         let headers = self.headers.iter().map(|(name, value)| name.as_str().len() + value.len());
@@ -51,7 +51,7 @@ impl Kept for Answer {
 /// Extension of a response that created something: the response is repeated only while the object
 /// exists.
 #[derive(Clone)]
-pub(crate) enum WhileThere {
+pub(crate) enum ValidWhile {
     /// A session of the owner, by id or name.
     Session(String),
     /// Any other object.
@@ -59,31 +59,31 @@ pub(crate) enum WhileThere {
 }
 
 /// The state of a request with a key.
-pub(super) enum Begin {
+pub(super) enum Lookup {
     /// The first request, now registered.
-    New(UnderWay),
+    New(InProgress),
     /// The first request is still in progress.
-    UnderWay,
+    InProgress,
     /// The stored response.
-    Answered(Arc<Answer>),
+    Stored(Arc<StoredResponse>),
 }
 
 /// A request in progress. Dropping it ends it. Without a stored response, it created nothing.
-pub(super) struct UnderWay {
-    remembered: Remembered,
+pub(super) struct InProgress {
+    remembered: StoredResponses,
     service: Service,
     owner: Owner,
     name: Name,
 }
 
-impl Remembered {
+impl StoredResponses {
     /// Looks up a request and registers it if it is new.
-    pub(super) async fn begin(&self, service: &Service, owner: &Owner, key: &str) -> Begin {
+    pub(super) async fn begin(&self, service: &Service, owner: &Owner, key: &str) -> Lookup {
         let mut gone = None;
         loop {
-            let begin = self.enter(service, owner, key, gone.as_ref());
+            let begin = self.register(service, owner, key, gone.as_ref());
             match begin {
-                Begin::Answered(answer) if !answer.is_valid(service, owner).await => {
+                Lookup::Stored(answer) if !answer.is_valid(service, owner).await => {
                     gone = Some(answer);
                 }
                 other => return other,
@@ -92,25 +92,25 @@ impl Remembered {
     }
 
     /// Registers a request unless it is in progress or has a stored response other than `gone`.
-    fn enter(
+    fn register(
         &self,
         service: &Service,
         owner: &Owner,
         key: &str,
-        gone: Option<&Arc<Answer>>,
-    ) -> Begin {
+        gone: Option<&Arc<StoredResponse>>,
+    ) -> Lookup {
         let name = (owner.name().to_owned(), key.to_owned());
         let mut under_way = self.lock();
         if under_way.contains(&name) {
-            return Begin::UnderWay;
+            return Lookup::InProgress;
         }
-        if let Some(answer) = service.shelved::<Answer>(owner, key)
+        if let Some(answer) = service.cached::<StoredResponse>(owner, key)
             && gone.is_none_or(|gone| !Arc::ptr_eq(gone, &answer))
         {
-            return Begin::Answered(answer);
+            return Lookup::Stored(answer);
         }
         under_way.insert(name.clone());
-        Begin::New(UnderWay {
+        Lookup::New(InProgress {
             remembered: self.clone(),
             service: service.clone(),
             owner: owner.clone(),
@@ -123,10 +123,10 @@ impl Remembered {
     }
 }
 
-impl UnderWay {
+impl InProgress {
     /// Stores the response.
-    pub(super) fn answered(self, head: &Parts, body: Bytes, fingerprint: Fingerprint) {
-        let answer = Answer {
+    pub(super) fn store(self, head: &Parts, body: Bytes, fingerprint: Fingerprint) {
+        let answer = StoredResponse {
             status: head.status,
             headers: head.headers.clone(),
             body,
@@ -134,26 +134,26 @@ impl UnderWay {
             made: head.extensions.get().cloned(),
         };
         // The response is not stored if it exceeds its owner's limit.
-        self.service.shelve(&self.owner, &self.name.1, Arc::new(answer));
+        self.service.cache(&self.owner, &self.name.1, Arc::new(answer));
     }
 }
 
-impl Drop for UnderWay {
+impl Drop for InProgress {
     fn drop(&mut self) {
         self.remembered.lock().remove(&self.name);
     }
 }
 
-impl Answer {
+impl StoredResponse {
     async fn is_valid(&self, service: &Service, owner: &Owner) -> bool {
         match &self.made {
-            Some(WhileThere::Session(id)) => has_session(service, owner, id).await,
-            Some(WhileThere::Other(is_there)) => is_there(),
+            Some(ValidWhile::Session(id)) => has_session(service, owner, id).await,
+            Some(ValidWhile::Other(is_there)) => is_there(),
             None => true,
         }
     }
 
-    pub(super) fn again(&self) -> Response {
+    pub(super) fn replay(&self) -> Response {
         let mut headers = self.headers.clone();
         headers.insert(REPLAYED, HeaderValue::from_static("true"));
         (self.status, headers, self.body.clone()).into_response()

@@ -8,8 +8,8 @@ use futures_util::StreamExt;
 use futures_util::stream::SplitStream;
 use tokio::time::{Interval, MissedTickBehavior, interval_at};
 
-use super::link::Link;
-use super::sealed::Taking;
+use super::connection::ConnectionState;
+use super::request_body::Reservation;
 
 /// Interval of pings.
 const PING: Duration = Duration::from_secs(30);
@@ -40,33 +40,33 @@ pub(crate) fn going_away() -> Message {
 pub(crate) struct Incoming {
     from: SplitStream<WebSocket>,
     /// Its connection.
-    link: Option<Link>,
+    link: Option<ConnectionState>,
 }
 
 impl Incoming {
-    pub(crate) fn new(from: SplitStream<WebSocket>, link: Option<Link>) -> Self {
+    pub(crate) fn new(from: SplitStream<WebSocket>, link: Option<ConnectionState>) -> Self {
         Self { from, link }
     }
 
     /// The next message and the memory that it holds; `None` if the client has disconnected.
-    pub(crate) async fn next(&mut self) -> Option<(Message, Option<Taking>)> {
+    pub(crate) async fn next(&mut self) -> Option<(Message, Option<Reservation>)> {
         loop {
-            let came = self.paced();
+            let received = self.rated_bytes();
             match tokio::time::timeout(SILENCE, self.from.next()).await {
                 Ok(message) => {
                     let message = message?.ok()?;
-                    let inflow = self.link.as_ref().and_then(Link::inflow);
-                    let room = inflow.map(|mut inflow| inflow.becomes(&message));
+                    let input = self.link.as_ref().and_then(ConnectionState::input);
+                    let room = input.map(|mut input| input.finish(&message));
                     return Some((message, room));
                 }
                 // A long message is still arriving.
-                Err(_) if self.paced() > came => {}
+                Err(_) if self.rated_bytes() > received => {}
                 Err(_) => return None,
             }
         }
     }
 
-    fn paced(&self) -> usize {
-        self.link.as_ref().and_then(Link::inflow).map_or(0, |inflow| inflow.paced())
+    fn rated_bytes(&self) -> usize {
+        self.link.as_ref().and_then(ConnectionState::input).map_or(0, |input| input.rated_bytes())
     }
 }

@@ -3,49 +3,49 @@
 use belljar::{Outcome, Request};
 
 use crate::service::Service;
-use crate::service::anywhere::Use;
 use crate::service::error::ServiceError;
-use crate::service::held::{Held, NewSession};
+use crate::service::owned_session::{NewSession, OwnedSession};
 use crate::service::owner::Owner;
+use crate::service::session_store::Access;
 
 /// A session that is closed on drop, with its request.
-pub(crate) struct Passing {
+pub(crate) struct TemporarySession {
     service: Service,
     owner: Owner,
-    held: Held,
+    session: OwnedSession,
     is_kept: bool,
 }
 
-impl Passing {
+impl TemporarySession {
     /// Starts a session.
     pub(crate) async fn begin(
         service: &Service,
         owner: &Owner,
         new: impl Into<NewSession>,
     ) -> Result<Self, ServiceError> {
-        let held = service.start(owner, new.into().here()).await?;
-        Ok(Self::of(service, owner, held))
+        let session = service.start(owner, new.into().local()).await?;
+        Ok(Self::of(service, owner, session))
     }
 
     /// Takes over an existing session.
-    pub(crate) fn of(service: &Service, owner: &Owner, held: Held) -> Self {
+    pub(crate) fn of(service: &Service, owner: &Owner, session: OwnedSession) -> Self {
         Self {
             service: service.clone(),
             owner: owner.clone(),
-            held,
+            session,
             is_kept: false,
         }
     }
 
     /// The session.
-    pub(crate) fn held(&self) -> &Held {
-        &self.held
+    pub(crate) fn session(&self) -> &OwnedSession {
+        &self.session
     }
 
     /// Runs a request in the session.
     pub(crate) async fn run(&self, request: Request) -> Result<Outcome, ServiceError> {
-        let at = self.service.at_hand(&self.owner, self.held.id(), Use::Run).await?;
-        self.service.run_at(&self.owner, at, request).await
+        let at = self.service.claim(&self.owner, self.session.id(), Access::Run).await?;
+        self.service.run_claimed(&self.owner, at, request).await
     }
 
     /// Keeps the session after the request.
@@ -54,11 +54,11 @@ impl Passing {
     }
 }
 
-impl Drop for Passing {
+impl Drop for TemporarySession {
     fn drop(&mut self) {
         if !self.is_kept {
             // It may already be gone.
-            let _ = self.service.remove(&self.owner, self.held.id());
+            let _ = self.service.remove(&self.owner, self.session.id());
         }
     }
 }

@@ -20,10 +20,10 @@ use http_body_util::Limited;
 use hyper::body::{Frame, SizeHint};
 
 use super::app::App;
-use super::bounds::UNIT;
-use super::pace::Pace;
-use super::shares::Share;
-use super::unread::BodyError;
+use super::body_error::BodyError;
+use super::data_rate::DataRate;
+use super::limiter::Permit;
+use super::limits::UNIT;
 use crate::service::owner::Owner;
 
 /// Unread bodies up to this size are discarded before an error response. An unread body would end
@@ -34,98 +34,103 @@ const DISCARD_TIME: Duration = Duration::from_secs(1);
 
 /// How a body is read.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Reading {
+pub(crate) enum ReadMode {
     /// Into memory. Counts against the memory budget and the size limit.
-    Whole,
+    Memory,
     /// Into a file, up to this many bytes.
     File(u64),
     /// In chunks without a size limit. The reader reserves memory for what it keeps.
-    Pieces,
+    Stream,
 }
 
 /// An unread body, and the memory reserved for it.
 #[derive(Clone)]
-pub(crate) struct Sealed {
+pub(crate) struct PendingBody {
     app: App,
     body: Arc<Mutex<Option<Body>>>,
-    room: Room,
+    reserved: Reserved,
 }
 
 /// Reserved memory, held until the request is answered.
 #[derive(Clone)]
-pub(crate) struct Room(Arc<Mutex<Vec<Share>>>);
+pub(crate) struct Reserved(Arc<Mutex<Vec<Permit>>>);
 
 /// Takes the body from a request.
-pub(crate) async fn seal(State(app): State<App>, request: Request, next: Next) -> Response {
+pub(crate) async fn detach(State(app): State<App>, request: Request, next: Next) -> Response {
     if request.body().is_end_stream() {
         return next.run(request).await;
     }
     let (mut parts, body) = request.into_parts();
-    let is_small = length(&parts.headers).is_some_and(|length| length <= MAX_DISCARDED);
-    let sealed = Sealed {
+    let is_small = content_length(&parts.headers)
+        .is_some_and(|content_length| content_length <= MAX_DISCARDED);
+    let pending = PendingBody {
         app,
         body: Arc::new(Mutex::new(Some(body))),
-        room: Room(Arc::default()),
+        reserved: Reserved(Arc::default()),
     };
-    parts.extensions.insert(sealed.clone());
+    parts.extensions.insert(pending.clone());
     let response = next.run(Request::from_parts(parts, Body::empty())).await;
-    let unread = sealed.lock().take();
-    if let (Some(body), true) = (unread, is_small) {
+    let body_error = pending.lock().take();
+    if let (Some(body), true) = (body_error, is_small) {
         let rest = body.into_data_stream().take_while(|piece| future::ready(piece.is_ok()));
         let _ = tokio::time::timeout(DISCARD_TIME, rest.for_each(|_| future::ready(()))).await;
     }
-    if sealed.room.lock().is_empty() {
+    if pending.reserved.lock().is_empty() {
         return response;
     }
     response.map(|body| {
         Body::new(Holding {
             body,
-            _room: sealed.room,
+            _room: pending.reserved,
         })
     })
 }
 
 /// Removes all extensions of a request except its body.
-pub(crate) fn clear_others(extensions: &mut Extensions) {
-    let sealed = extensions.remove::<Sealed>();
+pub(crate) fn clear_other_extensions(extensions: &mut Extensions) {
+    let pending = extensions.remove::<PendingBody>();
     extensions.clear();
-    if let Some(sealed) = sealed {
-        extensions.insert(sealed);
+    if let Some(pending) = pending {
+        extensions.insert(pending);
     }
 }
 
 /// Whether a request has a body, taken or not.
 pub(crate) fn has_body(request: &Request) -> bool {
-    request.extensions().get::<Sealed>().is_some() || !request.body().is_end_stream()
+    request.extensions().get::<PendingBody>().is_some() || !request.body().is_end_stream()
 }
 
 /// Wraps the body before it is read.
 pub(crate) fn wrap(request: &Request, change: impl FnOnce(Body) -> Body) {
-    if let Some(sealed) = request.extensions().get::<Sealed>() {
-        let mut body = sealed.lock();
+    if let Some(pending) = request.extensions().get::<PendingBody>() {
+        let mut body = pending.lock();
         *body = body.take().map(change);
     }
 }
 
 /// Returns a request with its body, which is charged to `owner`.
-pub(crate) fn open(mut request: Request, owner: &Owner, reading: Reading) -> Request {
-    let Some(sealed) = request.extensions_mut().remove::<Sealed>() else {
+pub(crate) fn open(mut request: Request, owner: &Owner, reading: ReadMode) -> Request {
+    let Some(pending) = request.extensions_mut().remove::<PendingBody>() else {
         return request;
     };
-    let body = sealed.lock().take().unwrap_or_default();
-    *request.body_mut() = sealed.metered(body, owner, reading);
+    let body = pending.lock().take().unwrap_or_default();
+    *request.body_mut() = pending.metered(body, owner, reading);
     request
 }
 
 /// Reads a whole body into memory.
-pub(crate) async fn whole(request: Request, owner: &Owner) -> Result<Bytes, BodyError> {
-    let max = request.extensions().get::<Sealed>().map(|sealed| sealed.app.settings().body_bytes);
+pub(crate) async fn read(request: Request, owner: &Owner) -> Result<Bytes, BodyError> {
+    let max =
+        request.extensions().get::<PendingBody>().map(|pending| pending.app.settings().body_bytes);
     let too_long = BodyError::TooLong(max.unwrap_or_default() as u64);
     // Reject an oversized body by its Content-Length before reading.
-    if length(request.headers()).zip(max).is_some_and(|(length, max)| length > max as u64) {
+    if content_length(request.headers())
+        .zip(max)
+        .is_some_and(|(content_length, max)| content_length > max as u64)
+    {
         return Err(too_long);
     }
-    let body = open(request, owner, Reading::Whole).into_body();
+    let body = open(request, owner, ReadMode::Memory).into_body();
     axum::body::to_bytes(body, usize::MAX).await.map_err(|error| match BodyError::of(&error) {
         BodyError::TooLong(_) => too_long,
         other => other,
@@ -133,36 +138,36 @@ pub(crate) async fn whole(request: Request, owner: &Owner) -> Result<Bytes, Body
 }
 
 /// The request's Content-Length.
-pub(crate) fn length(headers: &HeaderMap) -> Option<u64> {
+pub(crate) fn content_length(headers: &HeaderMap) -> Option<u64> {
     headers.get(CONTENT_LENGTH)?.to_str().ok()?.parse().ok()
 }
 
-impl Sealed {
+impl PendingBody {
     fn lock(&self) -> MutexGuard<'_, Option<Body>> {
         self.body.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     /// A body that fails if it arrives too slowly, is too long or has no memory.
-    fn metered(&self, body: Body, owner: &Owner, reading: Reading) -> Body {
-        let (max, pace) = match reading {
-            Reading::Whole => (self.app.settings().body_bytes as u64, true),
-            Reading::File(max) => (max, true),
-            Reading::Pieces => return body,
+    fn metered(&self, body: Body, owner: &Owner, reading: ReadMode) -> Body {
+        let (max, rate) = match reading {
+            ReadMode::Memory => (self.app.settings().body_bytes as u64, true),
+            ReadMode::File(max) => (max, true),
+            ReadMode::Stream => return body,
         };
         let reader = Reader {
             body,
-            pace: pace.then(Pace::default),
-            taking: (reading == Reading::Whole).then(|| Taking {
-                room: self.room.clone(),
-                ..Taking::new(self.app.clone(), owner.clone())
+            rate: rate.then(DataRate::default),
+            reservation: (reading == ReadMode::Memory).then(|| Reservation {
+                reserved: self.reserved.clone(),
+                ..Reservation::new(self.app.clone(), owner.clone())
             }),
         };
         let pieces = stream::try_unfold(reader, async |mut reader: Reader| {
             let Some(piece) = reader.next().await? else {
                 return Ok(None);
             };
-            if let Some(taking) = &mut reader.taking {
-                taking.take(piece.len()).await?;
+            if let Some(reservation) = &mut reader.reservation {
+                reservation.take(piece.len()).await?;
             }
             Ok::<_, BodyError>(Some((piece, reader)))
         });
@@ -177,16 +182,16 @@ impl Sealed {
 /// Reads a body.
 struct Reader {
     body: Body,
-    pace: Option<Pace>,
-    taking: Option<Taking>,
+    rate: Option<DataRate>,
+    reservation: Option<Reservation>,
 }
 
 impl Reader {
     async fn next(&mut self) -> Result<Option<Bytes>, BodyError> {
-        let Self { body, pace, .. } = self;
+        let Self { body, rate, .. } = self;
         let piece = future::poll_fn(|context| {
             let polled = Pin::new(&mut *body).poll_frame(context);
-            let Some(pace) = pace else {
+            let Some(rate) = rate else {
                 return polled.map(Ok);
             };
             let bytes = match &polled {
@@ -194,7 +199,7 @@ impl Reader {
                 Poll::Ready(_) => Some(0),
                 Poll::Pending => None,
             };
-            if pace.is_kept(bytes, Instant::now()) {
+            if rate.is_sufficient(bytes, Instant::now()) {
                 polled.map(Ok)
             } else {
                 Poll::Ready(Err(BodyError::TooSlow))
@@ -209,18 +214,18 @@ impl Reader {
 }
 
 /// A growing memory reservation, released on drop.
-pub(crate) struct Taking {
+pub(crate) struct Reservation {
     app: App,
     owner: Owner,
-    room: Room,
+    reserved: Reserved,
     patience: Duration,
     /// Reserved units.
-    taken: usize,
+    reserved_units: usize,
     /// Used bytes.
-    used: usize,
+    used_bytes: usize,
 }
 
-impl Taking {
+impl Reservation {
     /// How long a body waits for memory.
     pub(crate) const PATIENCE: Duration = Duration::from_secs(10);
 
@@ -228,10 +233,10 @@ impl Taking {
         Self {
             app,
             owner,
-            room: Room(Arc::default()),
+            reserved: Reserved(Arc::default()),
             patience: Self::PATIENCE,
-            taken: 0,
-            used: 0,
+            reserved_units: 0,
+            used_bytes: 0,
         }
     }
 
@@ -243,36 +248,38 @@ impl Taking {
 
     /// Reserves memory for more bytes.
     pub(crate) async fn take(&mut self, bytes: usize) -> Result<(), BodyError> {
-        if let Some(units) = self.wants(bytes) {
-            let share = self.app.body_memory().take(self.owner.name(), units, self.patience).await;
-            self.got(units, share.ok_or(BodyError::NoRoom)?);
+        if let Some(units) = self.needed_units(bytes) {
+            let share =
+                self.app.body_memory().acquire(self.owner.name(), units, self.patience).await;
+            self.add(units, share.ok_or(BodyError::NoRoom)?);
         }
         Ok(())
     }
 
     /// Counts more bytes, and returns the units to reserve for them, if any.
-    pub(super) fn wants(&mut self, bytes: usize) -> Option<u32> {
-        self.used += bytes;
-        let needed = self.used.div_ceil(UNIT);
+    pub(super) fn needed_units(&mut self, bytes: usize) -> Option<u32> {
+        self.used_bytes += bytes;
+        let needed = self.used_bytes.div_ceil(UNIT);
         // A long body reserves more at a time.
-        let units = needed.checked_sub(self.taken).filter(|units| *units > 0)? + self.taken / 8;
+        let units = needed.checked_sub(self.reserved_units).filter(|units| *units > 0)?
+            + self.reserved_units / 8;
         Some(u32::try_from(units).unwrap_or(u32::MAX))
     }
 
     /// Adds a reservation.
-    pub(super) fn got(&mut self, units: u32, share: Share) {
-        self.room.lock().push(share);
-        self.taken += units as usize;
+    pub(super) fn add(&mut self, units: u32, share: Permit) {
+        self.reserved.lock().push(share);
+        self.reserved_units += units as usize;
     }
 
     /// The counted bytes.
-    pub(super) fn used(&self) -> usize {
-        self.used
+    pub(super) fn used_bytes(&self) -> usize {
+        self.used_bytes
     }
 }
 
-impl Room {
-    fn lock(&self) -> MutexGuard<'_, Vec<Share>> {
+impl Reserved {
+    fn lock(&self) -> MutexGuard<'_, Vec<Permit>> {
         self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
@@ -280,7 +287,7 @@ impl Room {
 /// A response that holds its request's memory until it ends.
 struct Holding {
     body: Body,
-    _room: Room,
+    _room: Reserved,
 }
 
 impl HttpBody for Holding {

@@ -6,15 +6,16 @@ use std::marker::PhantomData;
 use axum::Json;
 use axum::body::{Body as RawBody, HttpBody};
 use axum::extract::rejection::JsonRejection;
-use axum::extract::{FromRequest, OptionalFromRequest, Request};
-use axum::http::HeaderMap;
+use axum::extract::{FromRequest, FromRequestParts, OptionalFromRequest, Request};
+use axum::http::request::Parts;
+use axum::http::{HeaderMap, StatusCode};
+use belljar_kernel::json::{MAX_MEMORY, memory_of};
 use serde::de::value::MapAccessDeserializer;
 use serde::de::{Deserialize, DeserializeOwned, Deserializer, MapAccess, Visitor};
 
 use super::app::App;
-use super::json;
 use super::problem::Problem;
-use super::sealed::{self, Reading, Sealed};
+use super::request_body::{self, PendingBody, ReadMode};
 use crate::service::owner::Owner;
 
 /// A body that is a JSON object.
@@ -24,7 +25,23 @@ pub(crate) struct Body<T>(pub T);
 pub(crate) struct AnyBody<T>(pub T);
 
 /// A body read in chunks.
-pub(crate) struct Pieces(pub RawBody);
+pub(crate) struct StreamedBody(pub RawBody);
+
+/// The parameters of a query.
+pub(crate) struct Query<T>(pub T);
+
+/// Rejects a text whose values would take too much memory, which may be far more than the text.
+pub(crate) fn check_json(text: &[u8]) -> Result<(), String> {
+    if memory_of(text) > MAX_MEMORY {
+        return Err("the body has too many JSON values for one request".into());
+    }
+    Ok(())
+}
+
+/// The same with a problem as error.
+pub(crate) fn checked_json(text: &[u8]) -> Result<(), Problem> {
+    check_json(text).map_err(|why| Problem::new(StatusCode::PAYLOAD_TOO_LARGE, "bad_body", why))
+}
 
 impl<T: DeserializeOwned> FromRequest<App> for Body<T> {
     type Rejection = Problem;
@@ -50,12 +67,12 @@ impl<T: DeserializeOwned> FromRequest<App> for AnyBody<T> {
     }
 }
 
-impl FromRequest<App> for Pieces {
+impl FromRequest<App> for StreamedBody {
     type Rejection = Problem;
 
     async fn from_request(request: Request, app: &App) -> Result<Self, Problem> {
         let owner = owner_of(request.headers(), app)?;
-        Ok(Self(sealed::open(request, &owner, Reading::Pieces).into_body()))
+        Ok(Self(request_body::open(request, &owner, ReadMode::Stream).into_body()))
     }
 }
 
@@ -75,16 +92,29 @@ impl<T: DeserializeOwned> OptionalFromRequest<App> for Body<T> {
     }
 }
 
+impl<T: DeserializeOwned, S: Send + Sync> FromRequestParts<S> for Query<T> {
+    type Rejection = Problem;
+
+    async fn from_request_parts(parts: &mut Parts, state: &S) -> Result<Self, Problem> {
+        match axum::extract::Query::from_request_parts(parts, state).await {
+            Ok(axum::extract::Query(query)) => Ok(Self(query)),
+            Err(rejection) => {
+                Err(Problem::new(rejection.status(), "bad_query", rejection.body_text()))
+            }
+        }
+    }
+}
+
 /// Authenticates a request, then reads its body into memory.
 async fn read(request: Request, app: &App) -> Result<Request, Problem> {
     let owner = owner_of(request.headers(), app)?;
-    if request.extensions().get::<Sealed>().is_none() {
+    if request.extensions().get::<PendingBody>().is_none() {
         return Ok(request);
     }
     let (parts, body) = request.into_parts();
-    let sealed = Request::from_parts(parts.clone(), body);
-    let bytes = sealed::whole(sealed, &owner).await?;
-    json::checked(&bytes)?;
+    let request_body = Request::from_parts(parts.clone(), body);
+    let bytes = request_body::read(request_body, &owner).await?;
+    checked_json(&bytes)?;
     Ok(Request::from_parts(parts, bytes.into()))
 }
 

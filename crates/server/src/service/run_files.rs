@@ -7,22 +7,22 @@ use belljar::outcome::{FileEntry, RunFile, RunFiles};
 use belljar::{Outcome, Run};
 
 use super::Service;
+use super::cache::{Cached, new_id};
 use super::error::ServiceError;
 use super::owner::Owner;
-use super::shelf::{Kept, new_id};
 
 /// How long the files of a run are stored.
-pub(crate) const KEPT_TIME: Duration = Duration::from_mins(10);
+pub(crate) const STORED_TIME: Duration = Duration::from_mins(10);
 /// Maximum number of runs of one owner with stored files.
-pub(crate) const MAX_KEPT: usize = 1_000;
+pub(crate) const MAX_STORED: usize = 1_000;
 
 /// The files of a finished run, without its output streams.
-pub(crate) struct KeptRun {
+pub(crate) struct StoredRun {
     pub files: Vec<FileEntry>,
     left: RunFiles,
 }
 
-impl KeptRun {
+impl StoredRun {
     fn texts(&self) -> u64 {
         let text = |text: &Option<String>| text.as_ref().map_or(0, String::len);
         let texts = |file: &FileEntry| {
@@ -42,9 +42,9 @@ impl KeptRun {
     }
 }
 
-impl Kept for KeptRun {
-    const TIME: Duration = KEPT_TIME;
-    const MOST: usize = MAX_KEPT;
+impl Cached for StoredRun {
+    const TIME: Duration = STORED_TIME;
+    const MAX: usize = MAX_STORED;
 
     fn memory(&self) -> u64 {
         self.texts() + (self.files.len() * size_of::<FileEntry>()) as u64
@@ -63,17 +63,21 @@ impl Service {
         if outcome.files.is_empty() {
             return (outcome, None);
         }
-        let run = Arc::new(KeptRun {
+        let run = Arc::new(StoredRun {
             files: outcome.files.clone(),
             left,
         });
-        let id = new_id().filter(|id| self.shelve(owner, id, run));
+        let id = new_id().filter(|id| self.cache(owner, id, run));
         (outcome, id)
     }
 
     /// The stored files of an owner's run.
-    pub(crate) fn kept(&self, owner: &Owner, id: &str) -> Result<Arc<KeptRun>, ServiceError> {
-        self.shelved(owner, id).ok_or_else(|| ServiceError::NoRun { id: id.into() })
+    pub(crate) fn stored_run(
+        &self,
+        owner: &Owner,
+        id: &str,
+    ) -> Result<Arc<StoredRun>, ServiceError> {
+        self.cached(owner, id).ok_or_else(|| ServiceError::NoRun { id: id.into() })
     }
 
     /// Deletes the files of an owner's run.
@@ -82,7 +86,7 @@ impl Service {
     ///
     /// Returns [`ServiceError::NoRun`] if the run does not exist or belongs to another owner.
     pub fn forget(&self, owner: &Owner, id: &str) -> Result<(), ServiceError> {
-        match self.unshelve::<KeptRun>(owner, id) {
+        match self.uncache::<StoredRun>(owner, id) {
             Some(_) => Ok(()),
             None => Err(ServiceError::NoRun { id: id.into() }),
         }

@@ -12,7 +12,7 @@ use super::view::View;
 
 /// A session of an owner. Clones share the same session.
 #[derive(Clone)]
-pub struct Held(Arc<Record>);
+pub struct OwnedSession(Arc<Record>);
 
 struct Record {
     session: Session,
@@ -40,9 +40,9 @@ pub struct NewSession {
     /// A name that works in place of the id.
     pub name: Option<String>,
     /// Whether its initial code belongs to the server and is not counted as the owner's run.
-    pub(crate) is_servers: bool,
+    pub(crate) is_server_code: bool,
     /// Whether it exists only in this process even if there is a store.
-    pub(crate) is_here: bool,
+    pub(crate) is_local: bool,
 }
 
 impl From<SessionOptions> for NewSession {
@@ -50,8 +50,8 @@ impl From<SessionOptions> for NewSession {
         Self {
             options,
             name: None,
-            is_servers: false,
-            is_here: false,
+            is_server_code: false,
+            is_local: false,
         }
     }
 }
@@ -66,20 +66,20 @@ impl NewSession {
 
     /// Keeps the session in this process even if there is a store.
     #[must_use]
-    pub(crate) fn here(mut self) -> Self {
-        self.is_here = true;
+    pub(crate) fn local(mut self) -> Self {
+        self.is_local = true;
         self
     }
 
     /// Marks its initial code as the server's, which is not counted as the owner's run.
     #[must_use]
-    pub(crate) fn of_server(mut self) -> Self {
-        self.is_servers = true;
+    pub(crate) fn server_code(mut self) -> Self {
+        self.is_server_code = true;
         self
     }
 }
 
-impl Held {
+impl OwnedSession {
     pub(super) fn new(
         session: Session,
         owner: String,
@@ -130,7 +130,7 @@ impl Held {
     /// The session, except for operations that run guest code: those go through
     /// [`Service`](super::Service), which accounts for them.
     #[must_use]
-    pub fn session(&self) -> View<'_> {
+    pub fn view(&self) -> View<'_> {
         View(&self.0.session)
     }
 

@@ -9,10 +9,10 @@ use std::time::Instant;
 use axum::extract::ws::Message;
 
 use super::app::App;
-use super::pace::Pace;
-use super::sealed::Taking;
-use super::shares::Share;
-use super::unread::BodyError;
+use super::body_error::BodyError;
+use super::data_rate::DataRate;
+use super::limiter::Permit;
+use super::request_body::Reservation;
 use crate::service::owner::Owner;
 
 /// Maximum bytes per read. Bytes read beyond the end of a message are not counted.
@@ -21,37 +21,37 @@ pub(super) const MAX_READ: usize = 16 << 10;
 /// is full.
 const UNCOUNTED: usize = 4 << 10;
 /// Size of a message from which the minimum rate applies.
-const PACED_FROM: usize = 64 << 10;
+const RATED_FROM: usize = 64 << 10;
 /// Size of a client's frame header for a short payload.
 const FRAME_HEAD: usize = 6;
 
 /// The bytes received since the last complete message.
-pub(crate) struct Inflow {
+pub(crate) struct WebSocketInput {
     app: App,
     owner: Owner,
-    taking: Taking,
+    reservation: Reservation,
     bytes: usize,
-    pace: Pace,
+    rate: DataRate,
     /// A pending reservation: its units, and its future.
     waiting: Option<(u32, Wait)>,
 }
 
-type Wait = Pin<Box<dyn Future<Output = Option<Share>> + Send>>;
+type Wait = Pin<Box<dyn Future<Output = Option<Permit>> + Send>>;
 
-impl Inflow {
+impl WebSocketInput {
     pub(crate) fn new(app: &App, owner: &Owner) -> Self {
         Self {
             app: app.clone(),
             owner: owner.clone(),
-            taking: Taking::new(app.clone(), owner.clone()),
+            reservation: Reservation::new(app.clone(), owner.clone()),
             bytes: 0,
-            pace: Pace::default(),
+            rate: DataRate::default(),
             waiting: None,
         }
     }
 
     /// Ready when the received bytes have memory.
-    pub(super) fn poll_room(&mut self, context: &mut Context<'_>) -> Poll<io::Result<()>> {
+    pub(super) fn poll_memory(&mut self, context: &mut Context<'_>) -> Poll<io::Result<()>> {
         let Some((units, wait)) = &mut self.waiting else {
             return Poll::Ready(Ok(()));
         };
@@ -60,7 +60,7 @@ impl Inflow {
         self.waiting = None;
         Poll::Ready(match share {
             Some(share) => {
-                self.taking.got(units, share);
+                self.reservation.add(units, share);
                 Ok(())
             }
             None => Err(io::Error::new(io::ErrorKind::OutOfMemory, BodyError::NoRoom)),
@@ -68,14 +68,14 @@ impl Inflow {
     }
 
     /// Counts a read: its bytes, or `None` while it is pending.
-    pub(super) fn came(&mut self, bytes: Option<usize>, now: Instant) -> io::Result<()> {
+    pub(super) fn received(&mut self, bytes: Option<usize>, now: Instant) -> io::Result<()> {
         if let Some(bytes) = bytes {
             self.bytes += bytes;
             self.take();
         }
-        if self.bytes < PACED_FROM {
-            self.pace = Pace::default();
-        } else if !self.pace.is_kept(bytes, now) {
+        if self.bytes < RATED_FROM {
+            self.rate = DataRate::default();
+        } else if !self.rate.is_sufficient(bytes, now) {
             return Err(io::Error::new(io::ErrorKind::TimedOut, BodyError::TooSlow));
         }
         Ok(())
@@ -83,21 +83,24 @@ impl Inflow {
 
     fn take(&mut self) {
         let counted = self.bytes.saturating_sub(UNCOUNTED);
-        let Some(units) = self.taking.wants(counted.saturating_sub(self.taking.used())) else {
+        let Some(units) =
+            self.reservation.needed_units(counted.saturating_sub(self.reservation.used_bytes()))
+        else {
             return;
         };
-        if let Some(share) = self.app.body_memory().try_take(self.owner.name(), units) {
-            return self.taking.got(units, share);
+        if let Some(share) = self.app.body_memory().try_acquire(self.owner.name(), units) {
+            return self.reservation.add(units, share);
         }
         let (app, owner) = (self.app.clone(), self.owner.clone());
-        let wait =
-            async move { app.body_memory().take(owner.name(), units, Taking::PATIENCE).await };
+        let wait = async move {
+            app.body_memory().acquire(owner.name(), units, Reservation::PATIENCE).await
+        };
         self.waiting = Some((units, Box::pin(wait)));
     }
 
     /// Bytes of a message that is subject to the minimum rate; 0 for shorter messages.
-    pub(super) fn paced(&self) -> usize {
-        if self.bytes < PACED_FROM {
+    pub(super) fn rated_bytes(&self) -> usize {
+        if self.bytes < RATED_FROM {
             0
         } else {
             self.bytes
@@ -105,8 +108,8 @@ impl Inflow {
     }
 
     /// Takes the memory of a complete message. Pings and pongs may arrive inside one.
-    pub(super) fn becomes(&mut self, message: &Message) -> Taking {
-        let empty = Taking::new(self.app.clone(), self.owner.clone());
+    pub(super) fn finish(&mut self, message: &Message) -> Reservation {
+        let empty = Reservation::new(self.app.clone(), self.owner.clone());
         match message {
             Message::Ping(bytes) | Message::Pong(bytes) => {
                 self.bytes = self.bytes.saturating_sub(FRAME_HEAD + bytes.len());
@@ -115,7 +118,7 @@ impl Inflow {
             Message::Text(_) | Message::Binary(_) | Message::Close(_) => {
                 self.bytes = 0;
                 self.waiting = None;
-                std::mem::replace(&mut self.taking, empty)
+                std::mem::replace(&mut self.reservation, empty)
             }
         }
     }
@@ -133,41 +136,41 @@ mod tests {
     use crate::http::auth::Keys;
     use crate::service::Service;
 
-    fn inflow() -> Inflow {
+    fn input() -> WebSocketInput {
         let service = Service::new(Runtime::builder().environment().build().unwrap());
         let app = App::new(service, Keys::none(), Settings::default());
-        Inflow::new(&app, &Owner::local())
+        WebSocketInput::new(&app, &Owner::local())
     }
 
     /// Receives `bytes` every second for five minutes.
-    fn comes(inflow: &mut Inflow, bytes: usize) -> io::Result<()> {
+    fn comes(input: &mut WebSocketInput, bytes: usize) -> io::Result<()> {
         let mut now = Instant::now();
         for _ in 0..300 {
-            inflow.came(None, now)?;
+            input.received(None, now)?;
             now += Duration::from_secs(1);
-            inflow.came(Some(bytes), now)?;
+            input.received(Some(bytes), now)?;
         }
         Ok(())
     }
 
     #[test]
     fn a_long_message_has_a_least_pace() {
-        let mut slow = inflow();
-        slow.came(Some(PACED_FROM), Instant::now()).unwrap();
+        let mut slow = input();
+        slow.received(Some(RATED_FROM), Instant::now()).unwrap();
         assert_eq!(comes(&mut slow, 100).unwrap_err().kind(), io::ErrorKind::TimedOut);
-        comes(&mut inflow(), 2 << 10).unwrap();
+        comes(&mut input(), 2 << 10).unwrap();
         // Without a message in progress, no rate applies.
-        comes(&mut inflow(), 0).unwrap();
+        comes(&mut input(), 0).unwrap();
     }
 
     #[test]
     fn a_ping_in_the_middle_of_a_message_takes_nothing_of_its_room() {
-        let mut inflow = inflow();
-        inflow.came(Some(100 << 10), Instant::now()).unwrap();
-        inflow.came(Some(FRAME_HEAD), Instant::now()).unwrap();
-        let none = inflow.becomes(&Message::Ping(Bytes::new()));
-        assert_eq!((none.used(), inflow.paced()), (0, 100 << 10));
-        let room = inflow.becomes(&Message::Text("whole".into()));
-        assert_eq!((room.used(), inflow.paced()), ((96 << 10) + FRAME_HEAD, 0));
+        let mut input = input();
+        input.received(Some(100 << 10), Instant::now()).unwrap();
+        input.received(Some(FRAME_HEAD), Instant::now()).unwrap();
+        let none = input.finish(&Message::Ping(Bytes::new()));
+        assert_eq!((none.used_bytes(), input.rated_bytes()), (0, 100 << 10));
+        let room = input.finish(&Message::Text("whole".into()));
+        assert_eq!((room.used_bytes(), input.rated_bytes()), ((96 << 10) + FRAME_HEAD, 0));
     }
 }

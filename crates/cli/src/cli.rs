@@ -10,6 +10,8 @@ use super::args::{
 use super::bundle::BundleArgs;
 #[cfg(feature = "kernel")]
 use super::kernel::KernelArgs;
+#[cfg(all(unix, feature = "server"))]
+use super::key::KeyArgs;
 #[cfg(feature = "lambda")]
 use super::lambda::LambdaArgs;
 #[cfg(feature = "server")]
@@ -18,7 +20,7 @@ use super::repl::ReplArgs;
 use super::replay::ReplayArgs;
 use super::run::RunArgs;
 #[cfg(all(unix, feature = "server"))]
-use super::serve::{KeyArgs, ServeArgs};
+use super::serve::Configured;
 use super::trace::LogFormat;
 
 /// Run untrusted Python in a sandbox: CPython on WASI, started from a memory image.
@@ -39,7 +41,7 @@ impl Command {
     pub(super) fn log_format(&self) -> Option<LogFormat> {
         match self {
             #[cfg(all(unix, feature = "server"))]
-            Self::Serve(args) => args.log_format,
+            Self::Serve(configured) => configured.args.log_format,
             _ => None,
         }
     }
@@ -121,7 +123,7 @@ pub(super) enum Command {
     ///
     /// Exit status: 0 after it was stopped, 2 invalid usage, 3 the server could not be started.
     #[cfg(all(unix, feature = "server"))]
-    Serve(Box<ServeArgs>),
+    Serve(Box<Configured>),
     /// Give a model tools that run Python: an MCP server on standard input and output
     ///
     /// MCP clients start it as `belljar mcp`. A run starts from a fresh interpreter, or continues
@@ -140,10 +142,10 @@ pub(super) enum Command {
     /// the function.
     #[cfg(feature = "lambda")]
     Lambda(LambdaArgs),
-    /// Create an API key with limits
+    /// Create, list, revoke and rotate API keys
     ///
-    /// Prints the key, and adds its hash and limits to a file for `belljar serve --keys`. Without a
-    /// limit here, only the server's limits apply.
+    /// They are in a file for `belljar serve --keys`, which holds only their hashes. A running
+    /// server follows changes within a second.
     #[cfg(all(unix, feature = "server"))]
     Key(Box<KeyArgs>),
     /// Bake, list and remove the images that runs start from

@@ -22,6 +22,8 @@ mod input;
 mod interrupt;
 #[cfg(feature = "kernel")]
 mod kernel;
+#[cfg(all(unix, feature = "server"))]
+mod key;
 #[cfg(feature = "lambda")]
 mod lambda;
 mod licenses;
@@ -61,7 +63,16 @@ static ALLOCATOR: dlmalloc::GlobalDlmalloc = dlmalloc::GlobalDlmalloc;
 /// Runs the command and exits without dropping: output is flushed and workspaces are removed, and
 /// the system frees the rest faster.
 fn main() -> ! {
-    let cli = Cli::parse();
+    let args = std::env::args_os().collect();
+    #[cfg(all(unix, feature = "server"))]
+    let args = match serve::complete(args) {
+        Ok(args) => args,
+        Err(error) => {
+            let code = exit::report(&Printer::new(false), &error.into()).code();
+            std::process::exit(code)
+        }
+    };
+    let cli = Cli::parse_from::<Vec<_>, _>(args);
     let printer = Arc::new(Printer::new(cli.global.quiet));
     let exit = match trace::start(cli.global.verbose, cli.command.log_format()) {
         Ok(trace) => {
@@ -93,7 +104,7 @@ fn dispatch(cli: Cli, printer: &Arc<Printer>) -> anyhow::Result<Exit> {
         #[cfg(feature = "server")]
         Command::Mcp(args) => mcp::mcp(&args, global, printer),
         #[cfg(all(unix, feature = "server"))]
-        Command::Key(args) => serve::key(*args, printer),
+        Command::Key(args) => key::key(*args, printer),
         Command::Image(command) => image::image(&command, global, printer),
         #[cfg(feature = "compile")]
         Command::Bundle(args) => bundle::bundle(&args, global, printer),

@@ -1,10 +1,12 @@
-//! `belljar serve`: the server, until a signal stops it; and `belljar key`, which creates a key.
+//! `belljar serve`: the server, until a signal stops it.
 
+mod config;
+mod keys;
 mod reach;
 
 use std::net::SocketAddr;
 use std::num::NonZero;
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -12,10 +14,11 @@ use anyhow::Context;
 use belljar::cluster::{NodeOptions, StoredSessions};
 use belljar::request::RunLimits;
 use belljar::session::{RegistryLimits, SessionLimits};
+use belljar::store::Store;
 use belljar::{Runtime, RuntimeBuilder};
 use belljar_server::{
-    Address, App, Faces, Key, KeyLimits, Keys, Server, Service, Settings, StoreUrlError,
-    TrustedProxy, is_path, keyfile, open_store,
+    Address, App, Faces, Server, Service, Settings, StoreUrlError, TrustedProxy, is_path,
+    open_store,
 };
 use clap::{Args, ValueHint};
 use serde::Serialize;
@@ -28,6 +31,7 @@ use super::options::seconds;
 use super::printer::Printer;
 use super::progress::Bars;
 use super::trace::LogFormat;
+pub(crate) use config::{Configured, complete};
 
 #[derive(Debug, Args)]
 pub(super) struct ServeArgs {
@@ -38,10 +42,15 @@ pub(super) struct ServeArgs {
     /// Listen on a Unix socket that only this user can connect to
     #[arg(long, value_name = "PATH", conflicts_with = "listen", value_hint = ValueHint::FilePath)]
     unix: Option<PathBuf>,
-    /// Accept the keys in this file, created with `belljar key`; reloaded when it changes [default:
+    /// Accept the keys in this file, managed with `belljar key`; reloaded when it changes [default:
     /// one generated key]
     #[arg(long, value_name = "FILE", value_hint = ValueHint::FilePath)]
     keys: Option<PathBuf>,
+    /// Accept the key in this file, for a server with one account. A missing file is created with a
+    /// generated key
+    #[arg(long, value_name = "FILE", conflicts_with_all = ["keys", "no_auth"])]
+    #[arg(value_hint = ValueHint::FilePath)]
+    key_file: Option<PathBuf>,
     /// Accept all requests, without a key
     #[arg(long, conflicts_with = "keys")]
     no_auth: bool,
@@ -58,7 +67,7 @@ pub(super) struct ServeArgs {
     node: Option<String>,
     /// Seconds without a sign of life from this server after which other servers take over its
     /// sessions
-    #[arg(long, value_name = "SECONDS", value_parser = seconds, default_value = "5", requires = "store")]
+    #[arg(long, value_name = "SECONDS", value_parser = seconds, default_value = "5")]
     lease: Duration,
     /// Interfaces to serve: v1, e2b, mcp, jupyter, dify, piston, judge0, sandbox-fusion, librechat,
     /// or all
@@ -102,6 +111,17 @@ pub(super) struct ServeArgs {
     /// Log every request on stderr in this format; -v and BELLJAR_LOG add more
     #[arg(long, value_name = "FORMAT")]
     pub(super) log_format: Option<LogFormat>,
+    /// Read options from this file, in TOML, with the names of the options: max_runs = 8. Options
+    /// on the command line come first, then variables: BELLJAR_SERVE_MAX_RUNS=8. Relative paths
+    /// are relative to the file
+    #[arg(long, value_name = "FILE", value_hint = ValueHint::FilePath)]
+    config: Option<PathBuf>,
+    /// Print all options and their values as such a file, and exit
+    #[arg(long)]
+    print_config: bool,
+    /// Check options, keys, certificates and the store's URL, and exit
+    #[arg(long)]
+    check: bool,
     /// Once the server is ready, print its address and key as one line of JSON
     #[arg(long)]
     json: bool,
@@ -159,11 +179,23 @@ struct Ready {
 }
 
 pub(super) fn serve(
-    args: &ServeArgs,
+    configured: &Configured,
     global: &Global,
     printer: &Arc<Printer>,
 ) -> anyhow::Result<Exit> {
-    let (keys, key) = keys(args)?;
+    let args = &configured.args;
+    if args.print_config {
+        printer.text(&configured.effective)?;
+        return Ok(Exit::Success);
+    }
+    #[cfg(not(feature = "tls"))]
+    refuse_tls(args)?;
+    let (keys, key) = keys::keys(args)?;
+    if args.check {
+        check(args, global, printer)?;
+        printer.line("the configuration is valid")?;
+        return Ok(Exit::Success);
+    }
     // An active session takes three descriptors. If raising the limit fails, the error appears when
     // they run out.
     let _ = rlimit::increase_nofile_limit(u64::MAX);
@@ -207,8 +239,9 @@ pub(super) fn serve(
             .await
             .with_context(|| format!("cannot listen on {address}"))?
             .grace(args.grace);
-        if let (Some(cert), Some(key)) = (&args.tls_cert, &args.tls_key) {
-            server = with_tls(server, cert, key)?;
+        #[cfg(feature = "tls")]
+        if let Some(tls) = tls(args)? {
+            server = server.tls(tls);
         }
         if let Some(dir) = &args.state {
             server = server.state(dir);
@@ -230,6 +263,17 @@ pub(super) fn serve(
     });
     reactor.shutdown_background();
     ended
+}
+
+/// Opens what the options name, apart from the keys.
+fn check(args: &ServeArgs, global: &Global, printer: &Arc<Printer>) -> anyhow::Result<()> {
+    args.most.engine(global, &Arc::new(Bars::new(printer))).build()?;
+    if let Some(url) = &args.store {
+        open(url)?;
+    }
+    #[cfg(feature = "tls")]
+    tls(args)?;
+    Ok(())
 }
 
 impl Most {
@@ -270,16 +314,31 @@ impl Most {
 }
 
 #[cfg(feature = "tls")]
-fn with_tls(server: Server, cert: &Path, key: &Path) -> Result<Server, Usage> {
-    let tls =
-        belljar_server::Tls::read(cert, key).map_err(|error| Usage::new(with_cause(&error)))?;
-    Ok(server.tls(tls))
+fn tls(args: &ServeArgs) -> Result<Option<belljar_server::Tls>, Usage> {
+    let (Some(cert), Some(key)) = (&args.tls_cert, &args.tls_key) else {
+        return Ok(None);
+    };
+    let tls = belljar_server::Tls::read(cert, key);
+    tls.map(Some).map_err(|error| Usage::new(with_cause(&error)))
 }
 
 #[cfg(not(feature = "tls"))]
-fn with_tls(_: Server, _: &Path, _: &Path) -> Result<Server, Usage> {
+fn refuse_tls(args: &ServeArgs) -> Result<(), Usage> {
+    if args.tls_cert.is_none() {
+        return Ok(());
+    }
     let hint = "build it with --features tls, or let a proxy in front handle TLS";
     Err(Usage::new("this command was built without TLS").hint(hint))
+}
+
+fn open(url: &str) -> Result<Arc<dyn Store>, Usage> {
+    open_store(url).map_err(|error| {
+        let usage = Usage::new(with_cause(&error));
+        match error {
+            StoreUrlError::NotBuilt { .. } => usage.hint("build it with --features stores"),
+            _ => usage,
+        }
+    })
 }
 
 /// The sessions shared with other servers.
@@ -287,13 +346,7 @@ fn stored(args: &ServeArgs, runtime: Runtime) -> anyhow::Result<Option<StoredSes
     let Some(url) = &args.store else {
         return Ok(None);
     };
-    let store = open_store(url).map_err(|error| {
-        let usage = Usage::new(with_cause(&error));
-        match error {
-            StoreUrlError::NotBuilt { .. } => usage.hint("build it with --features stores"),
-            _ => usage,
-        }
-    })?;
+    let store = open(url)?;
     let mut options = NodeOptions::default().lease(args.lease);
     if let Some(name) = &args.node {
         options = options.name(name);
@@ -303,26 +356,7 @@ fn stored(args: &ServeArgs, runtime: Runtime) -> anyhow::Result<Option<StoredSes
     Ok(Some(sessions))
 }
 
-/// The accepted keys, and the generated one.
-fn keys(args: &ServeArgs) -> anyhow::Result<(Keys, Option<String>)> {
-    if let Some(file) = &args.keys {
-        let keys = keyfile::read(file).map_err(|error| Usage::new(with_cause(&error)))?;
-        return Ok((Keys::of(keys), None));
-    }
-    if args.unix.is_none() && !args.listen.ip().is_loopback() {
-        let message =
-            format!("{} is reachable from other machines, which needs --keys", args.listen);
-        let hint = "create a key with belljar key NAME --keys FILE, or listen on 127.0.0.1";
-        return Err(Usage::new(message).hint(hint).into());
-    }
-    if args.no_auth || args.unix.is_some() {
-        return Ok((Keys::none(), None));
-    }
-    let (key, text) = Key::generate("local", KeyLimits::default()).context("cannot make a key")?;
-    Ok((Keys::of(vec![key]), Some(text)))
-}
-
-fn with_cause(error: &dyn std::error::Error) -> String {
+pub(crate) fn with_cause(error: &dyn std::error::Error) -> String {
     match error.source() {
         Some(cause) => format!("{error}: {cause}"),
         None => error.to_string(),
@@ -387,52 +421,4 @@ impl Signals {
             _ = tokio::signal::ctrl_c() => {}
         }
     }
-}
-
-#[derive(Debug, Args)]
-pub(super) struct KeyArgs {
-    /// Owner of the key: resources belong to this name
-    #[arg(value_name = "NAME")]
-    name: String,
-    /// File to add the hashed key to; created if missing
-    #[arg(long, value_name = "FILE", value_hint = ValueHint::FilePath)]
-    keys: PathBuf,
-    /// Runs per minute
-    #[arg(long, value_name = "N")]
-    runs_per_minute: Option<NonZero<u32>>,
-    /// Concurrent runs
-    #[arg(long, value_name = "N")]
-    concurrent_runs: Option<u32>,
-    /// Sessions
-    #[arg(long, value_name = "N")]
-    sessions: Option<u32>,
-    /// Fuel of all runs per day
-    #[arg(long, value_name = "N")]
-    fuel_per_day: Option<u64>,
-    /// Bytes of stored files of runs
-    #[arg(long, value_name = "BYTES")]
-    stored_bytes: Option<u64>,
-    /// Allow reading the metrics of all accounts at /metrics
-    #[arg(long)]
-    operator: bool,
-}
-
-/// Creates a key and prints it. It is not stored.
-pub(super) fn key(args: KeyArgs, printer: &Printer) -> anyhow::Result<Exit> {
-    let mut limits = KeyLimits::default();
-    limits.runs_per_minute = args.runs_per_minute;
-    limits.concurrent_runs = args.concurrent_runs;
-    limits.sessions = args.sessions;
-    limits.fuel_per_day = args.fuel_per_day;
-    limits.stored_bytes = args.stored_bytes;
-    let (mut key, text) = Key::generate(args.name, limits).context("cannot make a key")?;
-    key.is_operator = args.operator;
-    add(&args.keys, &key)?;
-    printer.line(&text)?;
-    printer.note("The key is shown only once: the file contains only its hash.");
-    Ok(Exit::Success)
-}
-
-fn add(file: &Path, key: &Key) -> Result<(), Usage> {
-    keyfile::add(file, key).map_err(|error| Usage::new(with_cause(&error)))
 }

@@ -303,6 +303,7 @@ async fn tick(app: App, keys: Option<PathBuf>) {
         let service = app.service().clone();
         // Blocking, because it may delete directories.
         let _ = tokio::task::spawn_blocking(move || service.sweep(MAX_IDLE)).await;
+        app.keys().end_expired(SystemTime::now());
         let Some(path) = &keys else {
             continue;
         };

@@ -5,6 +5,8 @@ mod batch;
 mod bundle;
 #[path = "../../../../tests/it/caches.rs"]
 mod caches;
+#[cfg(all(feature = "server", unix))]
+mod config;
 #[cfg(unix)]
 mod endings;
 mod help;

@@ -1,6 +1,7 @@
 //! API keys, and where requests carry them.
 
 use std::sync::{Arc, PoisonError, RwLock};
+use std::time::SystemTime;
 
 use axum::http::HeaderMap;
 use axum::http::header::AUTHORIZATION;
@@ -13,7 +14,7 @@ use tokio_util::sync::CancellationToken;
 use super::identity;
 use crate::service::owner::{KeyLimits, Owner};
 
-/// A key: its account, its hash and its limits.
+/// A key of an account. An account may have several, which share its limits.
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct Key {
@@ -21,10 +22,14 @@ pub struct Key {
     pub name: String,
     /// The SHA-256 of the key.
     pub sha256: [u8; 32],
-    /// Limits of its holder.
+    /// The limits of the account.
     pub limits: KeyLimits,
-    /// Whether its holder may read the metrics of all accounts.
+    /// Whether the account may read the metrics of all accounts.
     pub is_operator: bool,
+    /// When the key was created, if known.
+    pub created: Option<SystemTime>,
+    /// When the key stops being accepted.
+    pub expires: Option<SystemTime>,
 }
 
 /// The keys of a server. Clones share the same keys.
@@ -38,13 +43,15 @@ enum Known {
     Holders(RwLock<Vec<Holder>>),
 }
 
+#[derive(Clone)]
 struct Holder {
     sha256: [u8; 32],
     owner: Owner,
     is_operator: bool,
-    /// Cancelled when the key is revoked.
+    expires: Option<SystemTime>,
+    /// Cancelled when the key is revoked or expires.
     revoked: CancellationToken,
-    /// Cancelled when the account has lost its last key.
+    /// Cancelled when the account has no key any more.
     closed: CancellationToken,
 }
 
@@ -58,13 +65,34 @@ impl Key {
         let mut bytes = [0; 32];
         getrandom::fill(&mut bytes)?;
         let text = format!("belljar_{}", HEXLOWER.encode(&bytes));
-        let key = Self {
+        let mut key = Self::of_text(name, limits, &text);
+        key.created = Some(SystemTime::now());
+        Ok((key, text))
+    }
+
+    /// The key with this text.
+    #[must_use]
+    pub fn of_text(name: impl Into<String>, limits: KeyLimits, text: &str) -> Self {
+        Self {
             name: name.into(),
-            sha256: hash(&text),
+            sha256: hash(text),
             limits,
             is_operator: false,
-        };
-        Ok((key, text))
+            created: None,
+            expires: None,
+        }
+    }
+
+    /// A short name for the key in lists: the beginning of its hash.
+    #[must_use]
+    pub fn id(&self) -> String {
+        HEXLOWER.encode(&self.sha256[..4])
+    }
+
+    /// Whether the key has expired.
+    #[must_use]
+    pub fn is_expired(&self, now: SystemTime) -> bool {
+        self.expires.is_some_and(|expires| expires <= now)
     }
 }
 
@@ -83,44 +111,49 @@ impl Keys {
         known
     }
 
-    /// Replaces the keys. Accounts that still exist keep their usage. Open streams of removed keys
-    /// are ended.
+    /// Replaces the keys. Accounts keep their usage. Streams, sockets and runs that were opened with
+    /// a key that is missing now are ended.
     pub fn replace(&self, keys: Vec<Key>) {
         let Known::Holders(holders) = &*self.0 else {
             return;
         };
         let mut holders = holders.write().unwrap_or_else(PoisonError::into_inner);
-        let new = keys.into_iter().map(|key| {
-            let known = holders.iter().find(|holder| holder.owner.name() == key.name);
-            let (owner, closed) = known.map_or_else(
-                || (Owner::new(key.name, key.limits.clone()), CancellationToken::new()),
-                |known| (known.owner.clone(), known.closed.clone()),
+        let mut new: Vec<Holder> = Vec::with_capacity(keys.len());
+        for key in keys {
+            let is_theirs = |holder: &&Holder| holder.owner.name() == key.name;
+            let account = new.iter().chain(holders.iter()).find(is_theirs);
+            let (owner, closed) = account.map_or_else(
+                || (Owner::new(key.name.clone(), key.limits.clone()), CancellationToken::new()),
+                |account| (account.owner.clone(), account.closed.clone()),
             );
             owner.set_limits(key.limits);
-            let same = known.filter(|known| known.sha256 == key.sha256);
-            Holder {
+            let same = holders.iter().filter(is_theirs).find(|holder| holder.sha256 == key.sha256);
+            new.push(Holder {
                 sha256: key.sha256,
+                revoked: same.map(|same| same.revoked.clone()).unwrap_or_default(),
                 owner,
                 is_operator: key.is_operator,
-                revoked: same.map(|same| same.revoked.clone()).unwrap_or_default(),
+                expires: key.expires,
                 closed,
-            }
-        });
-        let new: Vec<Holder> = new.collect();
-        for old in holders.iter() {
-            let account = new.iter().find(|holder| holder.owner.name() == old.owner.name());
-            if account.is_none_or(|holder| holder.sha256 != old.sha256) {
-                old.revoked.cancel();
-            }
-            if account.is_none() {
-                old.closed.cancel();
-            }
+            });
         }
-        *holders = new;
-        let first = holders.first().map(|holder| holder.owner.name().to_owned());
-        let is_alone = holders.iter().all(|holder| Some(holder.owner.name()) == first.as_deref());
-        for holder in holders.iter() {
-            holder.owner.set_alone(is_alone);
+        set(&mut holders, new, SystemTime::now());
+    }
+
+    /// Ends what was opened with keys that have expired.
+    pub(crate) fn end_expired(&self, now: SystemTime) {
+        let Known::Holders(holders) = &*self.0 else {
+            return;
+        };
+        let is_any = holders
+            .read()
+            .unwrap_or_else(PoisonError::into_inner)
+            .iter()
+            .any(|holder| holder.is_expired(now));
+        if is_any {
+            let mut holders = holders.write().unwrap_or_else(PoisonError::into_inner);
+            let new = holders.clone();
+            set(&mut holders, new, now);
         }
     }
 
@@ -186,10 +219,11 @@ impl Keys {
             Known::Holders(holders) => {
                 let sha256 = hash(key?);
                 let holders = holders.read().unwrap_or_else(PoisonError::into_inner);
+                let now = SystemTime::now();
                 // Compares all hashes, so that timing reveals nothing about the match.
                 holders.iter().fold(None, |found, holder| {
                     let is_it: bool = holder.sha256.ct_eq(&sha256).into();
-                    if is_it {
+                    if is_it && !holder.is_expired(now) {
                         Some((holder.owner.clone(), Some(holder.revoked.clone())))
                     } else {
                         found
@@ -208,6 +242,33 @@ impl Keys {
     #[must_use]
     pub fn owner_of(&self, headers: &HeaderMap) -> Option<Owner> {
         self.owner(key_in(headers))
+    }
+}
+
+impl Holder {
+    fn is_expired(&self, now: SystemTime) -> bool {
+        self.expires.is_some_and(|expires| expires <= now)
+    }
+}
+
+/// Replaces the holders by those of `new` whose keys have not expired, and ends what was opened
+/// with other keys.
+fn set(holders: &mut Vec<Holder>, mut new: Vec<Holder>, now: SystemTime) {
+    new.retain(|holder| !holder.is_expired(now));
+    for old in holders.iter() {
+        let mut account = new.iter().filter(|holder| holder.owner.name() == old.owner.name());
+        if account.clone().next().is_none() {
+            old.closed.cancel();
+        }
+        if account.all(|holder| holder.sha256 != old.sha256) {
+            old.revoked.cancel();
+        }
+    }
+    *holders = new;
+    let first = holders.first().map(|holder| holder.owner.name().to_owned());
+    let is_alone = holders.iter().all(|holder| Some(holder.owner.name()) == first.as_deref());
+    for holder in holders.iter() {
+        holder.owner.set_alone(is_alone);
     }
 }
 
@@ -326,5 +387,43 @@ mod tests {
         assert!(keys.admits("one"), "the account has another key");
         keys.replace(vec![one]);
         assert!(second.is_cancelled() && !keys.admits("two"));
+    }
+
+    #[test]
+    fn an_account_may_have_two_keys_and_each_ends_alone() {
+        let made = |name| Key::generate(name, KeyLimits::default()).unwrap();
+        let ((old, first), (new, second)) = (made("one"), made("one"));
+        let keys = Keys::of(vec![old.clone()]);
+        let revoked = |text: &str| keys.find(Some(text)).unwrap().1.unwrap();
+        let before = revoked(&first);
+        keys.replace(vec![old, new.clone()]);
+        let (one, other) = (keys.owner(Some(&first)).unwrap(), keys.owner(Some(&second)).unwrap());
+        one.set_limits(KeyLimits {
+            sessions: Some(3),
+            ..KeyLimits::default()
+        });
+        assert_eq!(other.limits().sessions, Some(3), "they are one account");
+        let after = revoked(&second);
+        assert!(!before.is_cancelled());
+        keys.replace(vec![new]);
+        assert!(before.is_cancelled() && !after.is_cancelled());
+        assert!(keys.owner(Some(&first)).is_none() && keys.owner(Some(&second)).is_some());
+    }
+
+    #[test]
+    fn a_key_ends_when_it_expires() {
+        let now = SystemTime::now();
+        let hour = std::time::Duration::from_hours(1);
+        let (mut key, text) = Key::generate("one", KeyLimits::default()).unwrap();
+        key.expires = Some(now + hour);
+        let keys = Keys::of(vec![key.clone()]);
+        let open = keys.find(Some(&text)).unwrap().1.unwrap();
+        keys.end_expired(now);
+        assert!(!open.is_cancelled() && keys.owner(Some(&text)).is_some());
+        keys.end_expired(now + hour);
+        assert!(open.is_cancelled() && keys.owner(Some(&text)).is_none());
+        assert!(!keys.admits("one"));
+        key.expires = Some(now);
+        assert!(Keys::of(vec![key]).owner(Some(&text)).is_none());
     }
 }

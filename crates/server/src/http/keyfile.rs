@@ -1,4 +1,4 @@
-//! Files of keys: `[[key]]` tables in TOML.
+//! Key files: `[[key]]` tables in TOML.
 
 use std::collections::BTreeMap;
 use std::fs::File;
@@ -30,7 +30,7 @@ pub enum KeysError {
         source: std::io::Error,
     },
     /// The file is not a valid file of keys.
-    #[error("{path} is not a valid file of keys: {reason}", path = path.display())]
+    #[error("{path} is not a valid key file: {reason}", path = path.display())]
     Format {
         /// The file.
         path: PathBuf,

@@ -112,7 +112,9 @@ pub fn revoke(path: &Path, name: &str, id: Option<&str>) -> Result<usize, KeysEr
         let count = before.len();
         retain(before, tables, |key| {
             key.name != name
-                || id.is_some_and(|id| id.is_empty() || !HEXLOWER.encode(&key.sha256).starts_with(id))
+                || id.is_some_and(|id| {
+                    id.is_empty() || !HEXLOWER.encode(&key.sha256).starts_with(id)
+                })
         });
         match (count - tables.len(), id) {
             (0, Some(id)) => Err(format!("the account {name:?} has no key {id:?}")),

@@ -130,5 +130,6 @@ pub mod setup {
 
 /// The system's own walls around this process (Linux).
 pub mod lockdown {
+    pub use crate::runtime::{LockdownOptions, LockdownReport};
     pub use belljar_lockdown::{Lockdown, LockdownError, Status, Support};
 }

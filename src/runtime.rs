@@ -21,6 +21,7 @@ use std::time::{Duration, Instant};
 use belljar_files::DEFAULT_MEMORY;
 use belljar_memory::Strategy;
 use belljar_passes::Tier;
+pub use lockdown::{LockdownOptions, LockdownReport};
 pub use options::RuntimeOptions;
 use tokio::sync::Semaphore;
 use tracing::Instrument;
@@ -42,7 +43,7 @@ use crate::runtime::images::{ImageIdentity, Images};
 use crate::runtime::licenses::License;
 #[cfg(feature = "compile")]
 use crate::runtime::pack::{BundleInfo, BundleOptions, pack};
-use crate::sandbox::{Factory, Roots};
+use crate::sandbox::{Factory, Resolution, Roots};
 use crate::session::{RegistryLimits, RestoreOptions, Session, SessionOptions, Sessions};
 use crate::util::progress::{Progress, Silent};
 use crate::workspace::default_parent;
@@ -84,6 +85,7 @@ pub struct RuntimeBuilder {
     progress: Arc<dyn Progress>,
     concurrency: usize,
     queue: usize,
+    clock_resolution: Duration,
     defaults: RunLimits,
     ceilings: RunLimits,
     strategy: Strategy,
@@ -106,6 +108,7 @@ impl Default for RuntimeBuilder {
             progress: Arc::new(Silent),
             concurrency: 4 * cores,
             queue: 1_024,
+            clock_resolution: Duration::ZERO,
             defaults: RunLimits::default(),
             ceilings: RunLimits::CEILINGS,
             strategy: Strategy::default(),
@@ -185,6 +188,14 @@ impl RuntimeBuilder {
     #[must_use]
     pub fn queue(mut self, runs: usize) -> Self {
         self.queue = runs;
+        self
+    }
+
+    /// Rounds the clocks of sandboxes, and the times of their files, down to multiples of `step`.
+    /// Default: not at all. It makes timing attacks slower, not impossible.
+    #[must_use]
+    pub fn clock_resolution(mut self, step: Duration) -> Self {
+        self.clock_resolution = step;
         self
     }
 
@@ -341,7 +352,7 @@ impl RuntimeBuilder {
         };
         let temp_dir = self.temp_dir.unwrap_or_else(default_parent);
         let engine = Arc::new(Engine {
-            factory,
+            factory: factory.with_resolution(Resolution::new(self.clock_resolution)),
             images,
             roots: Roots::new(temp_dir.clone(), self.file_memory, artifact.open()?)
                 .map_err(no_files)?,

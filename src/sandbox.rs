@@ -6,6 +6,8 @@ mod clock;
 pub(crate) mod control;
 mod door;
 mod drive;
+#[cfg(feature = "escape")]
+mod escape;
 mod factory;
 mod fuel;
 mod interrupt;
@@ -26,7 +28,7 @@ use belljar_memory::{MemoryError, Source, Tracker};
 use wasmtime::{Memory, Store, TypedFunc, Val};
 
 pub(crate) use capture::Kept;
-pub(crate) use clock::{SeededBytes, SteppingClock};
+pub(crate) use clock::{Resolution, SeededBytes, SteppingClock};
 pub(crate) use control::{Control, StopReason};
 pub(crate) use door::{Answer, Host};
 pub(crate) use drive::{Budget, Driven, Ended, RUN, Turn};

@@ -258,6 +258,8 @@ export interface RuntimeOptions {
   concurrency?: number;
   /** Maximum number of waiting runs. Default: 1,024. */
   queue?: number;
+  /** Step of the sandboxes' clocks, in nanoseconds. Default: that of the system. */
+  clock_resolution?: number;
   /** Called with each step of the first setup, and with null at its end. */
   onProgress?: (step: string | null) => void;
 }
@@ -275,6 +277,37 @@ export class Runtime {
   restore(path: string, options?: RestoreOptions): Promise<Session>;
   /** Checks code without running it. */
   check(code: string, policy?: Policy): Promise<CheckReport>;
+  /**
+   * Locks this process down, with all its threads and for good: it keeps what runs need, and what
+   * the options name. Linux only; a kernel may enforce nothing.
+   */
+  lockdown(options?: LockdownOptions): LockdownReport;
+}
+
+/** What a process that is locked down keeps. */
+export interface LockdownOptions {
+  /** Files and directories that stay readable. */
+  read?: string[];
+  /** Files and directories that stay writable. */
+  write?: string[];
+  /** Ports that TCP connections can be made to. */
+  connect?: number[];
+  /** Keeps what resolving names and checking certificates take. */
+  resolve_names?: boolean;
+  /** Keeps the right to send signals. */
+  end_children?: boolean;
+}
+
+/** What holds a process that was locked down. */
+export interface LockdownReport {
+  /** The ABI of Landlock that holds every thread. */
+  readonly landlock: number | null;
+  /** Whether the system calls of every thread are filtered. */
+  readonly seccomp: boolean;
+  /** Whether both hold, and nothing failed. */
+  readonly whole: boolean;
+  /** What could not be enforced, and why. */
+  readonly failures: readonly string[];
 }
 
 /** An interpreter that keeps its state from run to run. */

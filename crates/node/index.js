@@ -83,6 +83,10 @@ class Runtime {
     return new Session(OWN, made);
   }
 
+  lockdown(options = {}) {
+    return frozen(JSON.parse(this.#native.lockdown(JSON.stringify(checked(options)))));
+  }
+
   async check(code, policy) {
     const policyText = policy === undefined ? undefined : JSON.stringify(policy);
     return frozen(JSON.parse(await asked(() => this.#native.check(code, policyText))));

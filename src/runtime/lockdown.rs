@@ -1,11 +1,81 @@
 //! What a runtime needs of a process that locks itself down.
 
-use belljar_lockdown::Lockdown;
+use std::path::PathBuf;
+
+use belljar_lockdown::{Lockdown, Support};
 use belljar_passes::Tier;
+use serde::{Deserialize, Serialize};
 
 use super::Runtime;
 
+/// What a process keeps, as one JSON object, for bindings of other languages. Omitted rights are
+/// given up.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Deserialize)]
+#[serde(deny_unknown_fields, default)]
+#[non_exhaustive]
+pub struct LockdownOptions {
+    /// Files and directories that stay readable.
+    pub read: Vec<PathBuf>,
+    /// Files and directories that stay writable.
+    pub write: Vec<PathBuf>,
+    /// Ports that TCP connections can be made to.
+    pub connect: Vec<u16>,
+    /// Keeps what resolving names and checking certificates take.
+    pub resolve_names: bool,
+    /// Keeps the right to send signals.
+    pub end_children: bool,
+}
+
+/// What holds a process since it was locked down.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+#[non_exhaustive]
+pub struct LockdownReport {
+    /// The ABI of Landlock by which every thread is held.
+    pub landlock: Option<u32>,
+    /// Whether the system calls of every thread are filtered.
+    pub seccomp: bool,
+    /// Whether both hold, and nothing failed.
+    pub whole: bool,
+    /// What could not be enforced, and why.
+    pub failures: Vec<String>,
+}
+
 impl Runtime {
+    /// Locks this process down: [`lockdown`](Self::lockdown) with these options, applied.
+    pub fn apply_lockdown(&self, options: &LockdownOptions) -> LockdownReport {
+        let mut plan = self.lockdown();
+        for path in &options.read {
+            plan = plan.read(path);
+        }
+        for path in &options.write {
+            plan = plan.write(path);
+        }
+        for port in &options.connect {
+            plan = plan.connect(*port);
+        }
+        if options.resolve_names {
+            plan = plan.resolve_names();
+        }
+        if options.end_children {
+            plan = plan.end_children();
+        }
+        let status = plan.apply();
+        let held = Support::from(&status);
+        LockdownReport {
+            landlock: held.landlock,
+            seccomp: held.seccomp,
+            whole: status.is_whole(),
+            failures: status
+                .failures()
+                .iter()
+                .map(|error| match std::error::Error::source(error) {
+                    Some(cause) => format!("{error}: {cause}"),
+                    None => error.to_string(),
+                })
+                .collect(),
+        }
+    }
+
     /// Starts a lock-down of this process: takes from it what runs do not need, so that code which
     /// breaks out of a sandbox finds little. Nothing is taken before [`Lockdown::apply`].
     ///

@@ -1,6 +1,7 @@
 //! Settings of a runtime as one JSON object, for bindings of other languages.
 
 use std::path::PathBuf;
+use std::time::Duration;
 
 use serde::Deserialize;
 
@@ -38,6 +39,8 @@ pub struct RuntimeOptions {
     pub concurrency: Option<usize>,
     /// Number of runs that may wait. Default 1,024.
     pub queue: Option<usize>,
+    /// Step of the sandboxes' clocks, in nanoseconds. Default: that of the system.
+    pub clock_resolution: Option<u64>,
 }
 
 impl RuntimeBuilder {
@@ -67,6 +70,9 @@ impl RuntimeBuilder {
         }
         if let Some(runs) = options.queue {
             self = self.queue(runs);
+        }
+        if let Some(ns) = options.clock_resolution {
+            self = self.clock_resolution(Duration::from_nanos(ns));
         }
         self
     }

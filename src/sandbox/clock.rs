@@ -1,5 +1,6 @@
-//! Time and random numbers for deterministic runs.
+//! The time that guests see, and random numbers for deterministic runs.
 
+use std::num::NonZero;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::{Duration, Instant, SystemTime};
@@ -78,36 +79,63 @@ pub(super) fn today() -> Duration {
     SystemTime::now().duration_since(SystemTime::UNIX_EPOCH).unwrap_or_default()
 }
 
-/// A clock that continues from another clock's time: the monotonic clock of a session guest.
+/// How finely guests see time, in nanoseconds. What they see is rounded down.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Resolution(NonZero<u64>);
+
+impl Resolution {
+    /// As the host sees it.
+    pub(crate) const FULL: Self = Self(NonZero::<u64>::MIN);
+
+    pub(crate) fn new(step: Duration) -> Self {
+        let ns = u64::try_from(step.as_nanos()).unwrap_or(u64::MAX);
+        NonZero::new(ns).map_or(Self::FULL, Self)
+    }
+
+    pub(crate) fn round(self, time: Duration) -> Duration {
+        let ns = u64::try_from(time.as_nanos()).unwrap_or(u64::MAX);
+        Duration::from_nanos(ns - ns % self.0)
+    }
+}
+
+/// The system's time, rounded.
+impl HostWallClock for Resolution {
+    fn resolution(&self) -> Duration {
+        Duration::from_nanos(self.0.get())
+    }
+
+    fn now(&self) -> Duration {
+        self.round(today())
+    }
+}
+
+/// The monotonic clock of a guest. In a session it continues from an earlier guest's time.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct RunningClock {
     before: Duration,
     started: Instant,
+    resolution: Resolution,
 }
 
 impl RunningClock {
     /// Creates a clock that shows `before` now.
-    pub(crate) fn after(before: Duration) -> Self {
+    pub(crate) fn after(before: Duration, resolution: Resolution) -> Self {
         Self {
             before,
             started: Instant::now(),
+            resolution,
         }
     }
 
+    /// Returns the time that the guest sees.
     pub(crate) fn elapsed(&self) -> Duration {
-        self.before.saturating_add(self.started.elapsed())
-    }
-}
-
-impl Default for RunningClock {
-    fn default() -> Self {
-        Self::after(Duration::ZERO)
+        self.resolution.round(self.before.saturating_add(self.started.elapsed()))
     }
 }
 
 impl HostMonotonicClock for RunningClock {
     fn resolution(&self) -> u64 {
-        1
+        self.resolution.0.get()
     }
 
     fn now(&self) -> u64 {
@@ -146,5 +174,25 @@ impl SeededBytes {
             self.counter = self.counter.wrapping_add(1);
             chunk.copy_from_slice(&block[..chunk.len()]);
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn clocks_show_multiples_of_their_resolution() {
+        let step = Duration::from_millis(1);
+        let coarse = Resolution::new(step);
+        let before = Duration::from_nanos(1_999_999);
+        assert_eq!(coarse.round(before), step);
+        let clock = RunningClock::after(before, coarse);
+        assert_eq!(HostMonotonicClock::resolution(&clock), 1_000_000);
+        assert!(HostMonotonicClock::now(&clock) >= 1_000_000);
+        assert_eq!(HostMonotonicClock::now(&clock) % 1_000_000, 0);
+        assert_eq!(HostWallClock::now(&coarse).subsec_nanos() % 1_000_000, 0);
+        assert_eq!(HostWallClock::resolution(&coarse), step);
+        assert_eq!(Resolution::new(Duration::ZERO).round(before), before);
     }
 }

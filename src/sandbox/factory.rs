@@ -15,7 +15,7 @@ use wasmtime_wasi::p1::WasiP1Ctx;
 use wasmtime_wasi::{FsPerms, WasiCtxBuilder};
 
 use super::capture::Kept;
-use super::clock::{RunningClock, SeededBytes, SteppingClock};
+use super::clock::{Resolution, RunningClock, SeededBytes, SteppingClock};
 use super::control::Control;
 use super::door::{self, Host};
 use super::fuel::{self, Meter};
@@ -44,6 +44,8 @@ pub(crate) struct Factory {
     /// The largest code loaded. It is only replaced by larger code.
     linked: RwLock<Option<Arc<Linked>>>,
     pool: Arc<Pool>,
+    /// Of guests' clocks.
+    resolution: Resolution,
     progress: Arc<dyn Progress>,
 }
 
@@ -124,6 +126,7 @@ impl Factory {
             left_out: Arc::default(),
             linked: RwLock::new(linked),
             pool: Pool::new(idle),
+            resolution: Resolution::FULL,
             progress,
         })
     }
@@ -135,8 +138,15 @@ impl Factory {
             left_out: left_out.into(),
             linked: RwLock::new(Some(Arc::new(Linked::new(code)?))),
             pool: Pool::new(idle),
+            resolution: Resolution::FULL,
             progress: Arc::new(Silent),
         })
+    }
+
+    /// Sets how finely guests see time.
+    pub(crate) fn with_resolution(mut self, resolution: Resolution) -> Self {
+        self.resolution = resolution;
+        self
     }
 
     /// Returns the tier of the loaded code.
@@ -219,9 +229,14 @@ impl Factory {
         held: Held,
     ) -> Result<State, InstanceError> {
         let repeatable = options.repeatable();
-        let running = options.kept.map(|kept| RunningClock::after(kept.lived));
-        let wasi =
-            wasi_context(options, &setup, repeatable.as_ref().map(|(clock, _)| clock), running)?;
+        let lived = options.kept.map_or(Duration::ZERO, |kept| kept.lived);
+        let running = RunningClock::after(lived, self.resolution);
+        let wasi = wasi_context(
+            options,
+            &setup,
+            repeatable.as_ref().map(|(clock, _)| clock),
+            (self.resolution, running),
+        )?;
         let (clock, random) = repeatable.unzip();
         let mut files = options.files.clone();
         files.set_distinct_times(clock.is_some());
@@ -246,8 +261,8 @@ impl Factory {
             shown: clock.as_ref().map(|clock| wasi::Shown::new(clock.peek(true))),
             clock,
             random,
-            // wasmtime-wasi's monotonic clock starts when the context is created.
-            running: running.unwrap_or_default(),
+            running,
+            resolution: self.resolution,
         })
     }
 }
@@ -257,7 +272,7 @@ fn wasi_context(
     options: &Options<'_>,
     setup: &Setup,
     repeatable: Option<&SteppingClock>,
-    running: Option<RunningClock>,
+    (wall, running): (Resolution, RunningClock),
 ) -> Result<WasiP1Ctx, InstanceError> {
     let mut builder = WasiCtxBuilder::new();
     builder
@@ -268,8 +283,8 @@ fn wasi_context(
         .stderr(output::SinkStream(Arc::clone(&setup.stderr)));
     if let Some(clock) = repeatable {
         builder.wall_clock(clock.clone()).monotonic_clock(clock.clone());
-    } else if let Some(clock) = running {
-        builder.monotonic_clock(clock);
+    } else {
+        builder.wall_clock(wall).monotonic_clock(running);
     }
     for (path, guest) in options.read_only() {
         let opened = builder.preopened_dir(path, guest, FsPerms::ReadOnly);

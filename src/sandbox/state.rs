@@ -6,7 +6,7 @@ use std::time::Duration;
 use belljar_files::Files;
 use wasmtime_wasi::p1::WasiP1Ctx;
 
-use super::clock::{RunningClock, SeededBytes, SteppingClock, today};
+use super::clock::{Resolution, RunningClock, SeededBytes, SteppingClock, today};
 use super::control::Control;
 use super::door::Host;
 use super::fuel::Meter;
@@ -42,6 +42,8 @@ pub(crate) struct State {
     pub(super) shown: Option<wasi::Shown>,
     /// The monotonic clock, unless the run is deterministic.
     pub(super) running: RunningClock,
+    /// Of both clocks, unless the run is deterministic.
+    pub(super) resolution: Resolution,
 }
 
 impl State {
@@ -49,7 +51,7 @@ impl State {
     pub(super) fn now(&self, realtime: bool) -> Duration {
         match &self.clock {
             Some(clock) => clock.peek(realtime),
-            None if realtime => today(),
+            None if realtime => self.resolution.round(today()),
             None => self.running.elapsed(),
         }
     }
@@ -110,7 +112,8 @@ impl State {
             clock: None,
             random: None,
             shown: None,
-            running: RunningClock::default(),
+            running: RunningClock::after(Duration::ZERO, Resolution::FULL),
+            resolution: Resolution::FULL,
         }
     }
 }

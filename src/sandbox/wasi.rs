@@ -21,7 +21,7 @@ use self::guest_memory::Answer;
 pub(crate) use self::host_files::Descriptor;
 pub(super) use self::host_files::Hosts;
 use super::State;
-use super::clock::{SeededBytes, SteppingClock, today};
+use super::clock::{Resolution, SeededBytes, SteppingClock, today};
 use crate::limits::MAX_COPIED;
 
 const MODULE: &str = "wasi_snapshot_preview1";
@@ -87,12 +87,16 @@ fn errno(error: Errno) -> i32 {
 /// The guest's clock and random numbers, for its files.
 pub(super) struct Outside<'a> {
     clock: Option<&'a SteppingClock>,
+    resolution: Resolution,
     random: Option<&'a mut SeededBytes>,
 }
 
 impl World for Outside<'_> {
     fn now(&mut self) -> u64 {
-        let now = self.clock.map_or_else(today, |clock| clock.peek(true));
+        let now = match self.clock {
+            Some(clock) => clock.peek(true),
+            None => self.resolution.round(today()),
+        };
         u64::try_from(now.as_nanos()).unwrap_or(u64::MAX)
     }
 
@@ -118,6 +122,7 @@ impl State {
     fn own(&mut self) -> (&mut belljar_files::Files, Outside<'_>) {
         let outside = Outside {
             clock: self.clock.as_ref(),
+            resolution: self.resolution,
             random: self.random.as_mut(),
         };
         (&mut self.files, outside)

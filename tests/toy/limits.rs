@@ -3,9 +3,9 @@
 use std::time::{Duration, Instant};
 
 use belljar::outcome::{ErrorKind, Truncated};
-use belljar::{Interrupt, Outcome, Request, RequestLimits};
+use belljar::{Interrupt, Outcome, Request, RequestLimits, Runtime};
 
-use super::{failed, outcome, run, runtime, succeeded};
+use super::{failed, guest, outcome, run, runtime, succeeded};
 
 const MIB: u64 = 1 << 20;
 
@@ -118,4 +118,19 @@ async fn runs_that_are_dropped_leave_room_for_others() {
         assert!(tokio::time::timeout(Duration::from_millis(1), run).await.is_err());
     }
     succeeded(&runtime.run(Request::new("grow 16")).await.unwrap().outcome);
+}
+
+/// The time of the system that the toy prints, in nanoseconds.
+#[tokio::test]
+async fn a_clock_is_rounded_for_the_code_only() {
+    const STEP: u64 = 1_000_000;
+    let code = "clock\n".repeat(40);
+    for (step, is_rounded) in [(Duration::from_nanos(STEP), true), (Duration::ZERO, false)] {
+        let builder = Runtime::builder().bundle(guest::bundle()).clock_resolution(step);
+        let outcome = builder.build().unwrap().run(Request::new(&*code)).await.unwrap().outcome;
+        succeeded(&outcome);
+        let times: Vec<u64> = outcome.stdout.lines().map(|line| line.parse().unwrap()).collect();
+        assert_eq!(times.len(), 40);
+        assert_eq!(times.iter().all(|time| time % STEP == 0), is_rounded, "{times:?}");
+    }
 }

@@ -137,8 +137,8 @@ void belljar_outcome_free(belljar_outcome *outcome);
 
 // Starts the engine. Takes milliseconds, or about two minutes with an empty cache, when Python is
 // downloaded and compiled. `options` is null or a JSON object with any of the paths `cache`,
-// `wheel`, `bundle` and `temp_dir`; the SHA-256 `bundle_hash`; `file_memory` in bytes; and the
-// numbers of runs `concurrency` and `queue`.
+// `wheel`, `bundle` and `temp_dir`; the SHA-256 `bundle_hash`; `file_memory` in bytes; the numbers
+// of runs `concurrency` and `queue`; and `clock_resolution` in nanoseconds.
 //
 // # Safety
 //
@@ -179,6 +179,17 @@ char *belljar_check(const belljar_runtime *runtime,
                     const char *code,
                     const char *policy,
                     char **report);
+
+// Locks this process down (Linux): takes from it what runs do not need, for good. `options` is
+// null or a JSON object with what it keeps: the lists of paths `read` and `write`, the list of TCP
+// ports `connect`, and the booleans `resolve_names` and `end_children`. Returns a JSON object with
+// `landlock` (its ABI, or null), `seccomp`, `whole`, and `failures`: a kernel may enforce nothing.
+//
+// # Safety
+//
+// `runtime` was returned by this library and is not freed yet; `options` is null or text; `report`
+// must be writable.
+char *belljar_lockdown(const belljar_runtime *runtime, const char *options, char **report);
 
 // Starts a session. `options` is a JSON object with `start`, a request as for `belljar_run` whose
 // code runs first and whose image, limits, policy, files and environment apply to the session; and

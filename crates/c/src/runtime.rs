@@ -4,6 +4,7 @@
 use std::ffi::{CString, c_char, c_void};
 use std::sync::Arc;
 
+use belljar::lockdown::LockdownOptions;
 use belljar::progress::Stage;
 use belljar::request::{HostPaths, RunRequest};
 use belljar::setup::RuntimeOptions;
@@ -53,8 +54,8 @@ impl belljar::progress::Progress for Told {
 
 /// Starts the engine. Takes milliseconds, or about two minutes with an empty cache, when Python is
 /// downloaded and compiled. `options` is null or a JSON object with any of the paths `cache`,
-/// `wheel`, `bundle` and `temp_dir`; the SHA-256 `bundle_hash`; `file_memory` in bytes; and the
-/// numbers of runs `concurrency` and `queue`.
+/// `wheel`, `bundle` and `temp_dir`; the SHA-256 `bundle_hash`; `file_memory` in bytes; the numbers
+/// of runs `concurrency` and `queue`; and `clock_resolution` in nanoseconds.
 ///
 /// # Safety
 ///
@@ -161,6 +162,37 @@ pub unsafe extern "C" fn belljar_check(
         });
         // SAFETY: as promised, it is writable.
         unsafe { give("report", report, give_text(found.to_string())) }
+    })
+}
+
+/// Locks this process down (Linux): takes from it what runs do not need, for good. `options` is
+/// null or a JSON object with what it keeps: the lists of paths `read` and `write`, the list of TCP
+/// ports `connect`, and the booleans `resolve_names` and `end_children`. Returns a JSON object with
+/// `landlock` (its ABI, or null), `seccomp`, `whole`, and `failures`: a kernel may enforce nothing.
+///
+/// # Safety
+///
+/// `runtime` was returned by this library and is not freed yet; `options` is null or text; `report`
+/// must be writable.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn belljar_lockdown(
+    runtime: *const Runtime,
+    options: *const c_char,
+    report: *mut *mut c_char,
+) -> *mut c_char {
+    guarded(|| {
+        // SAFETY: as promised.
+        let runtime = unsafe { handle("runtime", runtime) }?;
+        // SAFETY: as promised.
+        let options = match unsafe { optional_text("options", options) }? {
+            Some(options) => serde_json::from_str(options)
+                .map_err(|e| Failure::argument("options", format!("cannot be read: {e}")))?,
+            None => LockdownOptions::default(),
+        };
+        let held = runtime.0.asynchronous().apply_lockdown(&options);
+        let held = serde_json::json!(held).to_string();
+        // SAFETY: as promised, it is writable.
+        unsafe { give("report", report, give_text(held)) }
     })
 }
 

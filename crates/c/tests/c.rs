@@ -75,6 +75,35 @@ fn every_mistake_of_a_caller_is_an_error_in_words() {
     assert_eq!(messages.len(), 8);
 }
 
+/// Its control is the same program with another argument.
+#[test]
+fn a_program_in_c_locks_itself_down() {
+    let dir = tempfile::tempdir().unwrap();
+    let source = dir.path().join("locked.c");
+    fs::write(&source, LOCKED).unwrap();
+    let program = compile(&source, dir.path());
+    assert_eq!(run(&program, &["free"]), "reads\n");
+    let printed = run(&program, &["locked"]);
+    let (report, reads) = printed.split_once('\n').unwrap();
+    let report: serde_json::Value = serde_json::from_str(report).unwrap();
+    let is_held = !report["landlock"].is_null();
+    assert_eq!(
+        reads,
+        if is_held {
+            "does not read\n"
+        } else {
+            "reads\n"
+        },
+        "{report}"
+    );
+}
+
+#[test]
+fn the_library_has_no_hook_for_escapes() {
+    let hook = b"belljar was built with the hook of the escape tests";
+    assert!(!fs::read(library()).unwrap().windows(hook.len()).any(|bytes| bytes == hook));
+}
+
 #[test]
 fn python_calls_it_without_a_package() {
     let script = Path::new(TOP).join("examples/belljar.py");
@@ -113,6 +142,29 @@ int main(void) {
     const belljar_callbacks callbacks = {
         .tools = "[{\"name\": \"f\", \"parameters\": {\"type\": \"object\"}}]"};
     show(belljar_run(runtime, "{\"code\": \"1\"}", &callbacks, &outcome));
+    belljar_runtime_free(runtime);
+    return 0;
+}
+"#;
+
+const LOCKED: &str = r#"
+#include <stdio.h>
+#include <string.h>
+#include "belljar.h"
+
+int main(int count, char **arguments) {
+    belljar_runtime *runtime = NULL;
+    char *report = NULL, *error = belljar_runtime_new(NULL, NULL, &runtime);
+    if (error == NULL && count > 1 && strcmp(arguments[1], "locked") == 0) {
+        error = belljar_lockdown(runtime, "{\"read\": [\"/usr/share\"]}", &report);
+        printf("%s\n", report != NULL ? report : "");
+    }
+    if (error != NULL) {
+        fprintf(stderr, "%s\n", error);
+        return 1;
+    }
+    puts(fopen("/etc/passwd", "r") != NULL ? "reads" : "does not read");
+    belljar_string_free(report);
     belljar_runtime_free(runtime);
     return 0;
 }

@@ -17,7 +17,7 @@ use belljar::session::{RegistryLimits, SessionLimits};
 use belljar::store::Store;
 use belljar::{Runtime, RuntimeBuilder};
 use belljar_server::{
-    Address, App, Faces, Server, Service, Settings, StoreUrlError, TrustedProxy, is_path,
+    Address, App, Faces, Scratch, Server, Service, Settings, StoreUrlError, TrustedProxy, is_path,
     open_store,
 };
 use clap::{Args, ValueHint};
@@ -167,7 +167,14 @@ struct Most {
     /// Fuel of all runs of a session [default: unlimited]
     #[arg(long, value_name = "N")]
     max_session_fuel: Option<u64>,
+    /// Round the clocks of the code down to multiples of this, in nanoseconds; 0 does not [default:
+    /// 1000 with --keys, otherwise 0]
+    #[arg(long, value_name = "NS")]
+    clock_resolution: Option<u64>,
 }
+
+/// Step of the code's clocks if accounts share a server, in nanoseconds.
+const SHARED_CLOCK: u64 = 1_000;
 
 /// What a client needs to connect.
 #[derive(Debug, Serialize)]
@@ -201,6 +208,12 @@ pub(super) fn serve(
     let _ = rlimit::increase_nofile_limit(u64::MAX);
     let bars = Arc::new(Bars::new(printer));
     let builder = args.most.engine(global, &bars);
+    // A file of keys is for several accounts, which may be added later.
+    let builder = if args.keys.is_none() && args.most.clock_resolution.is_none() {
+        builder.clock_resolution(Duration::ZERO)
+    } else {
+        builder
+    };
     let runtime = builder.file_memory(u64::from(args.file_memory) << 20).build()?;
     let reactor = tokio::runtime::Builder::new_multi_thread()
         .enable_all()
@@ -224,7 +237,7 @@ pub(super) fn serve(
             None => Address::Tcp(args.listen),
         };
         let temporary = reach::temporary(args);
-        let temporary = temporary.as_ref().map(tempfile::TempDir::path);
+        let temporary = temporary.as_ref().map(Scratch::path);
         let locking = reach::locking(args, &runtime, temporary, printer)?;
         let mut service = Service::builder(runtime.clone());
         if let Some(sessions) = stored(args, runtime)? {
@@ -305,6 +318,7 @@ impl Most {
             .defaults(defaults)
             .queue(self.max_waiting.into())
             .sessions(sessions)
+            .clock_resolution(Duration::from_nanos(self.clock_resolution.unwrap_or(SHARED_CLOCK)))
             .background(true);
         if let Some(runs) = self.max_runs {
             engine = engine.concurrency(runs.get().into());

@@ -2,6 +2,7 @@
 
 use std::sync::Arc;
 
+use belljar::lockdown::LockdownOptions;
 use belljar::request::{HostPaths, RunRequest};
 use belljar::session::{RestoreOptions, RestoreRequest};
 use belljar::setup::RuntimeOptions;
@@ -97,6 +98,18 @@ impl Runtime {
         let options = asked.into_options(RestoreOptions::file(path));
         let options = tools.into_iter().fold(options, RestoreOptions::tool);
         self.0.restore(options).await.map(Session).map_err(|e| failure(&e))
+    }
+
+    /// Locks this process down.
+    #[napi]
+    #[allow(
+        clippy::needless_pass_by_value,
+        reason = "what JavaScript gives is owned, and napi has the attribute twice"
+    )]
+    pub fn lockdown(&self, options: String) -> napi::Result<String> {
+        let options: LockdownOptions = serde_json::from_str(&options)
+            .map_err(|e| argument("options", format!("cannot be read: {e}")))?;
+        serde_json::to_string(&self.0.apply_lockdown(&options)).map_err(internal)
     }
 
     /// Checks code without running it.

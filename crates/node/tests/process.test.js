@@ -139,3 +139,31 @@ test('the example runs', async () => {
   const { stdout } = await promisify(execFile)(process.execPath, [example], { timeout: 60_000 });
   assert.match(stdout, /the mean is 2\.5/);
 });
+
+test('a process that is locked down still runs code', async () => {
+  const program = (lock) => `
+    const fs = require('node:fs');
+    const r = await Runtime.start();
+    const report = ${lock ? "r.lockdown({ read: ['/usr/share/zoneinfo'] })" : 'null'};
+    let reads = true;
+    try { fs.readFileSync('/etc/passwd'); } catch { reads = false; }
+    const { stdout } = await r.run('print(6 * 7)');
+    console.log(JSON.stringify({ report, reads, stdout }));`;
+  assert.deepEqual(JSON.parse(await printed(program(false))), {
+    report: null,
+    reads: true,
+    stdout: '42\n',
+  });
+  const { report, reads, stdout } = JSON.parse(await printed(program(true)));
+  assert.equal(stdout, '42\n');
+  assert.equal(report.whole, report.failures.length === 0);
+  assert.equal(reads, report.landlock === null);
+});
+
+test('the addon has no hook for escapes', async () => {
+  const code = 'console.log(JSON.stringify(process.report.getReport().sharedObjects));';
+  const addon = JSON.parse(await printed(code)).filter((file) => /belljar[^/]*$/.test(file));
+  assert.equal(addon.length, 1);
+  const hook = 'belljar was built with the hook of the escape tests';
+  assert.ok(!fs.readFileSync(addon[0]).includes(hook));
+});

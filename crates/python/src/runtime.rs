@@ -2,8 +2,10 @@
 
 use std::path::PathBuf;
 use std::sync::Arc;
+use std::time::Duration;
 
 use belljar::RuntimeBuilder;
+use belljar::lockdown::LockdownOptions;
 use belljar::request::RunLimits;
 use belljar::setup::Strategy;
 use pyo3::exceptions::{PyTypeError, PyValueError};
@@ -169,6 +171,28 @@ impl Runtime {
         }
     }
 
+    /// Locks this process down, and returns what holds it.
+    fn lockdown<'py>(
+        &self,
+        py: Python<'py>,
+        read: Vec<PathBuf>,
+        write: Vec<PathBuf>,
+        connect: Vec<u16>,
+        resolve_names: bool,
+        end_children: bool,
+    ) -> PyResult<Bound<'py, PyAny>> {
+        self.reactor.check_process()?;
+        let mut options = LockdownOptions::default();
+        options.read = read;
+        options.write = write;
+        options.connect = connect;
+        options.resolve_names = resolve_names;
+        options.end_children = end_children;
+        // Threads that wait for the interpreter are stopped by a signal, too.
+        let report = py.detach(|| self.runtime.apply_lockdown(&options));
+        border::to_py(py, &json!(report))
+    }
+
     /// Stops all runs and threads. Later calls fail.
     fn close(&self, py: Python<'_>) {
         py.detach(|| self.reactor.close());
@@ -187,6 +211,7 @@ fn configured(settings: &Bound<'_, PyDict>) -> PyResult<RuntimeBuilder> {
             "file_memory" => builder.file_memory(value.extract()?),
             "concurrency" => builder.concurrency(value.extract()?),
             "queue" => builder.queue(value.extract()?),
+            "clock_resolution" => builder.clock_resolution(Duration::from_nanos(value.extract()?)),
             "limits" => builder.defaults(options::bounds(RunLimits::default(), value.cast()?)?),
             "ceilings" => builder.ceilings(options::bounds(RunLimits::CEILINGS, value.cast()?)?),
             "sessions" => builder.sessions(options::session_bounds(value.cast()?)?),

@@ -28,6 +28,7 @@ mod http;
 #[cfg(feature = "otel")]
 pub mod otel;
 mod routes;
+mod scratch;
 mod server;
 mod service;
 
@@ -43,6 +44,7 @@ pub use http::problem::Problem;
 #[cfg(feature = "tls")]
 pub use http::tls::{Tls, TlsError};
 pub use routes::router;
+pub use scratch::Scratch;
 pub use server::Server;
 pub use service::error::{Class, ServiceError};
 pub use service::guest_work::GuestFuture;

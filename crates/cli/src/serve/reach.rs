@@ -5,6 +5,7 @@ use std::path::Path;
 use anyhow::Context;
 use belljar::Runtime;
 use belljar::lockdown::Lockdown;
+use belljar_server::Scratch;
 use url::{Host, Url};
 
 use super::ServeArgs;
@@ -69,11 +70,12 @@ pub(super) fn locking<'a>(
 
 /// Creates the directory for temporary files that stays writable when the server is locked down.
 /// Returns `None` if it cannot be created: then only what needs a temporary file fails.
-pub(super) fn temporary(args: &ServeArgs) -> Option<tempfile::TempDir> {
+/// Directories that killed servers have left are removed.
+pub(super) fn temporary(args: &ServeArgs) -> Option<Scratch> {
     if args.lockdown.no_lockdown {
         return None;
     }
-    let directory = tempfile::Builder::new().prefix("belljar-serve-").tempdir().ok()?;
+    let directory = Scratch::new(&std::env::temp_dir(), "belljar-serve-").ok()?;
     // Fails only if the process has such a directory already.
     let _ = tempfile::env::override_temp_dir(directory.path());
     Some(directory)

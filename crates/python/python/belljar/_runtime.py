@@ -11,6 +11,7 @@ from ._options import RUN_OPTIONS, SESSION_OPTIONS, own_of, restored, split, unk
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
+    from collections.abc import Iterable
     from types import TracebackType
     from typing import Any, Literal
 
@@ -20,12 +21,19 @@ if TYPE_CHECKING:
     from ._outcome import CheckReport, SessionInfo
     from ._run import Run
     from ._session import Session
-    from ._types import RestoreOptions, Rules, RunOptions, SessionOptions, Settings
+    from ._types import (
+        LockdownReport,
+        RestoreOptions,
+        Rules,
+        RunOptions,
+        SessionOptions,
+        Settings,
+    )
 
 
 _SETTINGS = frozenset(
-    "bundle bundle_hash cache ceilings concurrency file_memory limits memory progress queue "
-    "sessions temp_dir wheel".split()
+    "bundle bundle_hash cache ceilings clock_resolution concurrency file_memory limits memory "
+    "progress queue sessions temp_dir wheel".split()
 )
 
 
@@ -44,7 +52,8 @@ class Runtime(Handle):
     Other settings: ``cache``, ``wheel``, ``temp_dir`` (paths), ``file_memory`` (bytes of sandbox
     files kept in memory, by default 256 MiB), ``concurrency`` (concurrent runs, by default four for
     each core), ``queue`` (waiting runs), ``limits`` and ``ceilings`` (default and maximum limits of
-    runs), ``sessions`` (limits on sessions), ``memory``.
+    runs), ``sessions`` (limits on sessions), ``clock_resolution`` (step of the sandboxes' clocks,
+    in nanoseconds), ``memory``.
     """
 
     __slots__ = ("_core", "_known")
@@ -94,6 +103,27 @@ class Runtime(Handle):
         """Asynchronous variant. Cancelling it stops the run."""
         asked, extras = split(options, "arun", RUN_OPTIONS)
         return _made(await self._core.run(code, asked, extras, True))
+
+    def lockdown(
+        self,
+        *,
+        read: Iterable[str | os.PathLike[str]] = (),
+        write: Iterable[str | os.PathLike[str]] = (),
+        connect: Iterable[int] = (),
+        resolve_names: bool = False,
+        end_children: bool = False,
+    ) -> LockdownReport:
+        """Locks this process down, with all its threads and for good (Linux).
+
+        It keeps what runs need, open files, and what is named: ``read`` and ``write`` are files and
+        directories, ``connect`` TCP ports; ``resolve_names`` keeps what resolving names takes, and
+        ``end_children`` sending signals. Modules that are imported later must be below ``read``.
+        A kernel may enforce nothing: see the report.
+        """
+        report: LockdownReport = self._core.lockdown(
+            list(read), list(write), list(connect), resolve_names, end_children
+        )
+        return report
 
     def check(self, code: str, policy: Literal["open", "strict"] | Rules = "open") -> CheckReport:
         """Checks code without running it: violations of a policy, and imports that are not

@@ -150,6 +150,15 @@ class SessionBounds(TypedDict, total=False):
     dir: str | os.PathLike[str]
 
 
+class LockdownReport(TypedDict):
+    """What holds a process that was locked down."""
+
+    landlock: int | None
+    seccomp: bool
+    whole: bool
+    failures: list[str]
+
+
 class Settings(TypedDict, total=False):
     """Settings of a runtime. ``None`` means not given."""
 
@@ -161,6 +170,7 @@ class Settings(TypedDict, total=False):
     file_memory: int | None
     concurrency: int | None
     queue: int | None
+    clock_resolution: int | None
     limits: Limits | None
     ceilings: Limits | None
     sessions: SessionBounds | None

@@ -1,7 +1,6 @@
 //! Storage of uploaded files, output files and directories, each kept for a day.
 
 use std::collections::{BTreeMap, HashSet};
-use std::fs::File;
 use std::io;
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -11,9 +10,9 @@ use std::time::{Duration, SystemTime};
 use data_encoding::HEXLOWER;
 use serde::{Deserialize, Serialize};
 use sha2::{Digest, Sha256};
-use tempfile::TempDir;
 
 use crate::http::app::App;
+use crate::scratch::Scratch;
 use crate::service::Service;
 use crate::service::cache::Cached;
 use crate::service::owner::Owner;
@@ -87,16 +86,8 @@ pub(super) struct Disk(Arc<Shared>);
 
 #[derive(Default)]
 struct Shared {
-    folder: Mutex<Option<Folder>>,
+    folder: Mutex<Option<Scratch>>,
     next: AtomicU64,
-}
-
-/// The storage directory, deleted with the process. Directories of killed processes are deleted by
-/// the next process.
-struct Folder {
-    dir: TempDir,
-    /// Locked while this process lives.
-    _lock: File,
 }
 
 /// A file being written. It is deleted on drop unless it is stored.
@@ -259,42 +250,14 @@ impl Disk {
         let mut folder = self.0.folder.lock().unwrap_or_else(PoisonError::into_inner);
         let folder = match &*folder {
             Some(folder) => folder,
-            None => folder.insert(Folder::new(parent)?),
+            None => folder.insert(Scratch::new(parent, PREFIX)?),
         };
         let number = self.0.next.fetch_add(1, Ordering::Relaxed);
-        Ok(folder.dir.path().join(number.to_string()))
-    }
-}
-
-impl Folder {
-    fn new(parent: &Path) -> io::Result<Self> {
-        for entry in std::fs::read_dir(parent)?.flatten() {
-            if entry.file_name().to_string_lossy().starts_with(PREFIX) {
-                remove_abandoned(&entry.path());
-            }
-        }
-        let dir = tempfile::Builder::new().prefix(PREFIX).tempdir_in(parent)?;
-        let lock = File::create_new(dir.path().join(LOCK))?;
-        lock.try_lock()?;
-        Ok(Self { dir, _lock: lock })
+        Ok(folder.path().join(number.to_string()))
     }
 }
 
 const PREFIX: &str = "belljar-files-";
-const LOCK: &str = "lock";
-
-/// Removes the directory of a process that has ended. A directory without a lock is just being
-/// created.
-fn remove_abandoned(dir: &Path) {
-    let is_directory = std::fs::symlink_metadata(dir).is_ok_and(|about| about.is_dir());
-    let lock = is_directory.then(|| File::open(dir.join(LOCK)));
-    if let Some(Ok(lock)) = lock
-        && lock.try_lock().is_ok()
-    {
-        // Directories of other users cannot be removed.
-        let _ = std::fs::remove_dir_all(dir);
-    }
-}
 
 /// An id that cannot be guessed.
 pub(super) fn new_id() -> io::Result<String> {
@@ -322,29 +285,5 @@ impl FileRef {
             session: self.storage_session_id.clone(),
             id: self.id.clone(),
         }
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn what_a_killed_process_left_is_removed_and_nothing_else() {
-        let parent = tempfile::tempdir().unwrap();
-        let dir = |name: &str| {
-            let path = parent.path().join(format!("{PREFIX}{name}"));
-            std::fs::create_dir(&path).unwrap();
-            path
-        };
-        let (abandoned, half_made) = (dir("a"), dir("b"));
-        std::fs::write(abandoned.join(LOCK), "").unwrap();
-        std::fs::write(abandoned.join("1"), "x").unwrap();
-        let alive = Folder::new(parent.path()).unwrap();
-        assert!(!abandoned.exists());
-        assert!(half_made.exists());
-        let other = Folder::new(parent.path()).unwrap();
-        assert!(alive.dir.path().exists());
-        assert!(other.dir.path().exists());
     }
 }

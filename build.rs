@@ -5,6 +5,7 @@ use std::path::{Path, PathBuf};
 use std::{env, fs};
 
 fn main() {
+    refuse_escapes();
     let runner = Path::new(&env::var("CARGO_MANIFEST_DIR").expect("cargo sets it"))
         .join("python-wasm")
         .join("runner");
@@ -32,6 +33,21 @@ fn main() {
     writeln!(code, "pub const HASH: &str = {:?};", hash.as_str()).expect("a string can be written");
     let out = Path::new(&env::var("OUT_DIR").expect("cargo sets it")).join("runner.rs");
     fs::write(out, code).expect("the output directory can be written");
+}
+
+/// Fails a build with the hook of the escape tests, unless it is for these tests: a build with all
+/// features would be a sandbox without walls.
+fn refuse_escapes() {
+    if env::var_os("CARGO_FEATURE_ESCAPE").is_none() {
+        return;
+    }
+    println!("cargo::rerun-if-env-changed=BELLJAR_ESCAPE");
+    let is_test = env::var_os("BELLJAR_ESCAPE").is_some_and(|value| value == "tests");
+    assert!(
+        is_test,
+        "the feature `escape` gives code in a sandbox every right of its process; only tests of the \
+         lock-down use it, with BELLJAR_ESCAPE=tests"
+    );
 }
 
 /// The runner's modules by dotted name, sorted, with their files. The load order follows from the

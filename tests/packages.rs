@@ -108,6 +108,34 @@ fn no_edge_knows_another() {
     assert!(wrong.is_empty(), "{wrong:#?}");
 }
 
+/// Guests of such a build have every right of their process.
+#[test]
+fn no_build_asks_for_the_hook_of_the_escape_tests() {
+    const ESCAPE: &str = "escape";
+    let text = cargo(&["metadata", "--format-version=1", "--no-deps"]);
+    let metadata: Value = serde_json::from_str(&text).unwrap();
+    let mut names = BTreeSet::new();
+    for package in metadata["packages"].as_array().unwrap() {
+        let name = package["name"].as_str().unwrap();
+        for dependency in package["dependencies"].as_array().unwrap() {
+            let features = dependency["features"].as_array().unwrap();
+            assert!(!features.contains(&ESCAPE.into()), "{name} always has it");
+        }
+        for (feature, parts) in package["features"].as_object().unwrap() {
+            let asks = |part: &Value| part.as_str().unwrap().split('/').next_back() == Some(ESCAPE);
+            if feature == ESCAPE {
+                names.insert(name);
+            } else {
+                assert!(
+                    !parts.as_array().unwrap().iter().any(asks),
+                    "{name}: {feature} asks for it"
+                );
+            }
+        }
+    }
+    assert_eq!(names, BTreeSet::from(["belljar", COMMAND]));
+}
+
 /// A number in the command that the library's documents state.
 #[test]
 fn the_longest_line_of_a_batch() {

@@ -86,6 +86,10 @@ fn answer(caller: &mut Caller<'_, State>, memory: Memory, at: u32, length: u32) 
         state.frames += 1;
     }
     let frame = frame.filter(|_| state.frames <= MAX_FRAMES);
+    #[cfg(feature = "escape")]
+    if let Some(answer) = frame.and_then(super::escape::answer) {
+        return answer;
+    }
     match frame {
         Some(SPACE) => {
             let used = state.files.usage().bytes;

@@ -23,6 +23,7 @@
 //! * The kernel's other interfaces: namespaces, mounts, modules, `bpf`, `io_uring`,
 //!   `perf_event_open`, key rings, System V and POSIX IPC, clocks, `userfaultfd` for kernel
 //!   memory, and system calls that are newer than this crate.
+//! * Capabilities of root, except those for files of other users.
 //! * Other processes' hold on this one: no core file, no `ptrace` by the same user, no new
 //!   privileges.
 //!

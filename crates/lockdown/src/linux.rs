@@ -1,6 +1,7 @@
 //! Linux: Landlock, then seccomp, then what else a process can give up.
 
 mod calls;
+mod capabilities;
 mod files;
 mod settings;
 mod threads;
@@ -20,6 +21,9 @@ pub(crate) fn support() -> Support {
 pub(crate) fn apply(plan: &Lockdown) -> Status {
     let mut failures = Vec::new();
     if let Err(error) = settings::give_up() {
+        failures.push(error);
+    }
+    if let Err(error) = capabilities::give_up(plan) {
         failures.push(error);
     }
     let landlock = files::hold(plan, &mut failures);

@@ -104,8 +104,11 @@ impl Lockdown {
     ///
     /// Where the kernel lacks a part, the others are enforced all the same, and the status tells.
     ///
-    /// Before Landlock ABI 8 a free real-time signal interrupts each other thread for some
-    /// microseconds; system calls that do not restart return `EINTR`.
+    /// Before Landlock ABI 8, and in a process with capabilities, a free real-time signal
+    /// interrupts each other thread for some microseconds; system calls that do not restart return
+    /// `EINTR`.
+    ///
+    /// Of capabilities, only those are kept with which root uses files of other users.
     pub fn apply(&self) -> Status {
         linux::apply(self)
     }

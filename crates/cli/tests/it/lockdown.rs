@@ -116,6 +116,14 @@ fn every_thread_of_a_server_is_held() {
     }
 }
 
+/// The tests in `tests/escape` find the same bytes in their own build.
+#[test]
+fn the_command_has_no_hook_for_escapes() {
+    let hook = b"belljar was built with the hook of the escape tests";
+    let command = fs::read(env!("CARGO_BIN_EXE_belljar")).unwrap();
+    assert!(!command.windows(hook.len()).any(|bytes| bytes == hook));
+}
+
 /// An upload of more than 64 KiB goes through a temporary file.
 #[test]
 fn a_server_takes_large_uploads() {
@@ -137,6 +145,29 @@ fn a_server_needs_no_temporary_directory() {
     let server = Held::started(command, &[]);
     let (line, body) = server.ask("POST", "/v1/runs", None, r#"{"code": "print(6 * 7)"}"#);
     assert!(line.contains("200") && body.contains("42"), "{line}: {body}");
+}
+
+#[test]
+fn temporary_files_of_a_killed_server_are_removed_by_the_next() {
+    let temporary = tempfile::tempdir().unwrap();
+    let start = || {
+        let mut command = belljar();
+        command.env("TMPDIR", temporary.path());
+        Held::started(command, &[])
+    };
+    let list = || -> Vec<_> {
+        let entries = fs::read_dir(temporary.path()).unwrap();
+        entries.map(|entry| entry.unwrap().file_name()).collect()
+    };
+    let first = start();
+    let before = list();
+    assert_eq!(before.len(), 1, "{before:?}");
+    // It is killed.
+    drop(first);
+    assert_eq!(list(), before);
+    let _second = start();
+    let after = list();
+    assert!(after.len() == 1 && after != before, "{after:?}");
 }
 
 #[test]

@@ -61,6 +61,9 @@ const DENIED: &[i64] = &[
     libc::SYS_setgroups,
     libc::SYS_capset,
     libc::SYS_personality,
+    // Leaving the group and the session that it is ended with.
+    libc::SYS_setpgid,
+    libc::SYS_setsid,
     // Namespaces and mounts.
     libc::SYS_unshare,
     libc::SYS_setns,
@@ -213,6 +216,14 @@ const LOAD_A_LINE_DISCIPLINE: u64 = 0x5423;
 const OWN_A_SOCKET: [u64; 2] = [0x8901, 0x8902];
 /// `F_SETOWN`, `F_SETSIG` and `F_SETOWN_EX`, as well.
 const OWN_A_FILE: [u64; 3] = [8, 10, 15];
+/// `F_SETLEASE`, with which others wait to open a file, and `F_NOTIFY`.
+const WATCH_OTHERS: [u64; 2] = [1024, 1026];
+/// The bits of an `ioctl`'s number that say whose it is, and those that change files which are open
+/// to read: of file systems in general, of ext4, of btrfs and of f2fs. Landlock sees none of them.
+const WHOSE: u64 = 0xff00;
+const OF_FILE_SYSTEMS: [u64; 5] = [0x5800, 0x6600, 0x7600, 0x9400, 0xf500];
+/// `PAGEMAP_SCAN` is among them.
+const SCAN_PAGES: u64 = 0xc060_6610;
 /// The bits of `open`'s flags that say whether to read or write. All of them mean neither: such a
 /// file is open, but Landlock asks for no right.
 const OPEN_FOR: u64 = 3;
@@ -347,7 +358,8 @@ fn rules(plan: &Lockdown) -> Result<Rules, BackendError> {
         deny(libc::SYS_pidfd_send_signal, &[(1, Kind::Has(0), 0)])?;
     }
     // What would undo other parts of this.
-    for option in [flag(libc::PR_SET_MM), SET_PTRACER] {
+    // And the signal that this process gets when its parent ends.
+    for option in [flag(libc::PR_SET_MM), SET_PTRACER, flag(libc::PR_SET_PDEATHSIG)] {
         deny(libc::SYS_prctl, &[(0, Kind::Is, option)])?;
     }
     let dumpable = flag(libc::PR_SET_DUMPABLE);
@@ -360,8 +372,12 @@ fn rules(plan: &Lockdown) -> Result<Rules, BackendError> {
     for request in OWN_A_SOCKET {
         deny(libc::SYS_ioctl, &[(1, Kind::Is, request)])?;
     }
-    for command in OWN_A_FILE {
+    for command in OWN_A_FILE.into_iter().chain(WATCH_OTHERS) {
         deny(libc::SYS_fcntl, &[(1, Kind::Is, command)])?;
+    }
+    for whose in OF_FILE_SYSTEMS {
+        let is_theirs = (1, Kind::Has(WHOSE), whose);
+        deny(libc::SYS_ioctl, &[is_theirs, (1, Kind::IsNot, SCAN_PAGES)])?;
     }
     opening(&mut deny)?;
     // As the engine asks for it: for faults of this process's own code.

@@ -1,6 +1,7 @@
-//! Has Landlock hold every thread. Until ABI 8 the kernel restricts the thread that asks and those
-//! that it starts later. The others are therefore stopped by a signal, each in a handler. Once no
-//! thread is left that could start another, each restricts itself in its handler and goes on.
+//! Has every thread give up files, by Landlock, and capabilities, which the kernel keeps by thread.
+//! Until ABI 8 Landlock, too, restricts the thread that asks and those that it starts later. The
+//! others are therefore stopped by a signal, each in a handler. Once no thread is left that could
+//! start another, each restricts itself in its handler and goes on.
 //!
 //! A thread may be stopped while it holds any lock, that of the allocator among them. The thread
 //! that stops the others takes no lock until they continue: it only makes system calls and uses
@@ -12,10 +13,11 @@
 
 use std::io;
 use std::os::fd::{AsRawFd, OwnedFd};
-use std::sync::atomic::{AtomicI32, AtomicU32, AtomicUsize, Ordering};
+use std::sync::atomic::{AtomicI32, AtomicU32, AtomicU64, AtomicUsize, Ordering};
 use std::sync::{Mutex, PoisonError};
 use std::time::{Duration, Instant};
 
+use super::capabilities;
 use crate::status::LockdownError;
 
 /// How long the threads may take to stop.
@@ -35,15 +37,18 @@ const TSYNC: u32 = 1 << 3;
 
 /// The rules by which threads restrict themselves.
 static RULES: AtomicI32 = AtomicI32::new(-1);
+/// The capabilities that they keep, a bit each.
+static KEPT: AtomicU64 = AtomicU64::new(0);
 /// What stopped threads are to do; they sleep on it.
 static ORDER: AtomicU32 = AtomicU32::new(GO_ON);
 const GO_ON: u32 = 0;
 const STOP: u32 = 1;
 const RESTRICT: u32 = 2;
+const DROP: u32 = 3;
 /// The threads that have stopped, as many as there are.
 static STOPPED: [AtomicI32; MOST] = [const { AtomicI32::new(0) }; MOST];
 static STOPPED_COUNT: AtomicUsize = AtomicUsize::new(0);
-/// How many have restricted themselves, or failed to.
+/// How many have done so, or failed to.
 static DONE: AtomicUsize = AtomicUsize::new(0);
 /// The last failure, as an `errno`.
 static FAILURE: AtomicI32 = AtomicI32::new(0);
@@ -59,11 +64,42 @@ pub(super) fn hold_at_once(rules: &OwnedFd) -> Result<(), LockdownError> {
 /// Has each thread hold itself, this one last.
 pub(super) fn hold_each(rules: &OwnedFd) -> Result<(), LockdownError> {
     let _one = ONE.lock().unwrap_or_else(PoisonError::into_inner);
+    RULES.store(rules.as_raw_fd(), Ordering::SeqCst);
+    told(each(RESTRICT)?)
+}
+
+/// Has each thread give up all capabilities but the kept ones.
+pub(super) fn drop_capabilities(kept: u64) -> Result<(), LockdownError> {
+    let _one = ONE.lock().unwrap_or_else(PoisonError::into_inner);
+    KEPT.store(kept, Ordering::SeqCst);
+    match each(DROP)? {
+        0 => Ok(()),
+        error => Err(LockdownError::Setting {
+            what: "giving up capabilities",
+            source: io::Error::from_raw_os_error(error),
+        }),
+    }
+}
+
+/// Has each thread obey an order, this one last, and returns an `errno` or 0.
+fn each(order: u32) -> Result<i32, LockdownError> {
     // Most processes have one thread when they lock themselves down. It starts none meanwhile.
     if !is_alone() {
-        hold_others(rules)?;
+        let errno = others(order)?;
+        if errno != 0 {
+            return Ok(errno);
+        }
     }
-    told(restrict(rules.as_raw_fd(), 0))
+    Ok(obey(order))
+}
+
+/// Does to this thread what an order says, and returns an `errno` or 0.
+fn obey(order: u32) -> i32 {
+    match order {
+        RESTRICT => restrict(RULES.load(Ordering::SeqCst), 0),
+        DROP => capabilities::keep(KEPT.load(Ordering::SeqCst)),
+        _ => 0,
+    }
 }
 
 /// Whether this thread is the only one. The kernel lets only such a thread leave its group, which
@@ -80,9 +116,8 @@ fn told(errno: i32) -> Result<(), LockdownError> {
     }
 }
 
-fn hold_others(rules: &OwnedFd) -> Result<(), LockdownError> {
+fn others(order: u32) -> Result<i32, LockdownError> {
     let mut list = List::open().map_err(LockdownError::Threads)?;
-    RULES.store(rules.as_raw_fd(), Ordering::SeqCst);
     for stopped in &STOPPED[..stopped_count()] {
         stopped.store(0, Ordering::SeqCst);
     }
@@ -94,11 +129,11 @@ fn hold_others(rules: &OwnedFd) -> Result<(), LockdownError> {
     let handler = Handler::install()?;
     // From here on no memory is taken or given back until all go on.
     let stopped = stop(&handler, &mut list, &mut asked);
-    let order = if stopped.is_ok() { RESTRICT } else { GO_ON };
+    let order = if stopped.is_ok() { order } else { GO_ON };
     ORDER.store(order, Ordering::SeqCst);
     wake_all();
     let start = Instant::now();
-    while order == RESTRICT && DONE.load(Ordering::SeqCst) < stopped_count() {
+    while order != GO_ON && DONE.load(Ordering::SeqCst) < stopped_count() {
         if start.elapsed() > PATIENCE {
             return Err(LockdownError::Thread(0));
         }
@@ -106,7 +141,7 @@ fn hold_others(rules: &OwnedFd) -> Result<(), LockdownError> {
     }
     drop(handler);
     match stopped {
-        Ok(()) => told(FAILURE.load(Ordering::SeqCst)),
+        Ok(()) => Ok(FAILURE.load(Ordering::SeqCst)),
         Err(Unstopped::Thread(thread)) => Err(LockdownError::Thread(thread)),
         Err(Unstopped::Unknown(errno)) => {
             Err(LockdownError::Threads(io::Error::from_raw_os_error(errno)))
@@ -302,8 +337,8 @@ extern "C" fn on_signal(_: libc::c_int) {
             order => break order,
         }
     };
-    if order == RESTRICT {
-        let failure = restrict(RULES.load(Ordering::SeqCst), 0);
+    if order != GO_ON {
+        let failure = obey(order);
         if failure != 0 {
             FAILURE.store(failure, Ordering::SeqCst);
         }
@@ -340,7 +375,7 @@ fn restrict(rules: i32, flags: u32) -> i32 {
 }
 
 /// Why the last call failed; without memory of its own, as a handler needs it.
-fn errno() -> i32 {
+pub(super) fn errno() -> i32 {
     // SAFETY: the place of this thread's `errno` is valid for as long as the thread.
     match unsafe { *libc::__errno_location() } {
         0 => libc::EINVAL,

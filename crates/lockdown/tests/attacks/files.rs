@@ -107,6 +107,31 @@ pub(crate) const ATTACKS: &[(&str, Attack)] = &[
         lock();
         secret_at(&"/proc/self/cwd/home/secret")
     }),
+    ("have_others_wait_for_a_file", |world, lock| {
+        let file = told(File::open(world.path("readable/text")))?;
+        lock();
+        // SAFETY: this call takes numbers only.
+        done(unsafe { libc::fcntl(file.as_raw_fd(), libc::F_SETLEASE, libc::F_RDLCK) }.into())
+            .map(drop)
+    }),
+    ("watch_a_directory", |world, lock| {
+        // `DN_MODIFY`
+        const CHANGES: libc::c_int = 2;
+        let directory = told(File::open(world.path("readable")))?;
+        lock();
+        // SAFETY: as above.
+        done(unsafe { libc::fcntl(directory.as_raw_fd(), libc::F_NOTIFY, CHANGES) }.into())
+            .map(drop)
+    }),
+    ("change_what_a_file_system_keeps_of_a_file", |world, lock| {
+        // `FS_IOC_SETFLAGS`, not to be dumped.
+        const SET_FLAGS: libc::Ioctl = 0x4008_6602;
+        let file = told(File::open(world.path("readable/text")))?;
+        lock();
+        let flags: libc::c_long = 0x40;
+        // SAFETY: the number is read, and nothing is written.
+        done(unsafe { libc::ioctl(file.as_raw_fd(), SET_FLAGS, &raw const flags) }.into()).map(drop)
+    }),
     ("reopen_what_is_only_a_path", |world, lock| {
         lock();
         let path = told(

@@ -185,6 +185,37 @@ pub(crate) const ATTACKS: &[(&str, Attack)] = &[
         done(unsafe { libc::ioctl(one.as_raw_fd(), FIOSETOWN, &raw const world.victim) }.into())
             .map(drop)
     }),
+    ("leave_the_session", |_, lock| {
+        lock();
+        // SAFETY: this call takes nothing.
+        done(unsafe { libc::setsid() }.into()).map(drop)
+    }),
+    ("leave_the_process_group", |_, lock| {
+        lock();
+        // SAFETY: this call takes numbers only.
+        done(unsafe { libc::setpgid(0, 0) }.into()).map(drop)
+    }),
+    ("outlive_the_parent", |_, lock| {
+        lock();
+        let zero: libc::c_ulong = 0;
+        // SAFETY: this option takes numbers only.
+        done(unsafe { libc::prctl(libc::PR_SET_PDEATHSIG, zero, zero, zero, zero) }.into())
+            .map(drop)
+    }),
+    ("keep_the_rights_of_root", |_, lock| {
+        lock();
+        rights()
+    }),
+    ("keep_the_rights_of_root_in_another_thread", |_, lock| {
+        let (go, went) = std::sync::mpsc::channel();
+        let other = std::thread::spawn(move || {
+            let _ = went.recv();
+            rights()
+        });
+        lock();
+        let _ = go.send(());
+        other.join().map_err(|_| "it panicked".to_owned())?
+    }),
     ("compare_with_the_victim", |world, lock| {
         lock();
         let (own, victim) = (std::process::id(), world.victim);
@@ -221,6 +252,17 @@ pub(crate) const ATTACKS: &[(&str, Attack)] = &[
         .map(drop)
     }),
 ];
+
+/// Whether this thread may do what only root may, beyond using any file.
+fn rights() -> Result<(), String> {
+    let status = told(std::fs::read_to_string("/proc/thread-self/status"))?;
+    let line = status.lines().find_map(|line| line.strip_prefix("CapEff:"));
+    let set = line.and_then(|set| u64::from_str_radix(set.trim(), 16).ok());
+    match set.ok_or("no line")? & !(1 << 1 | 1 << 2) {
+        0 => Err("it has none".to_owned()),
+        _ => Ok(()),
+    }
+}
 
 /// A descriptor of the victim.
 fn handle_of(world: &World) -> Result<OwnedFd, String> {

@@ -200,6 +200,7 @@ fn every_option_can_be_in_a_file_and_in_a_variable() {
         ("max_session_lifetime", "1"),
         ("max_session_idle", "1"),
         ("max_session_fuel", "1"),
+        ("clock_resolution", "1"),
         ("lockdown", "require"),
         ("no_lockdown", "true"),
         ("allow_read", "/r"),

@@ -32,8 +32,8 @@ class Server:
         keys = Path(self.directory.name, "keys.toml")
         make = [self.binary, "key", "--keys", str(keys)]
         self.keys = {
-            who: subprocess.run([*make, who], capture_output=True, text=True, check=True).stdout.split()[0]
-            for who in ("attacker", "victim")
+            who: subprocess.run([*make, who, *more], capture_output=True, text=True, check=True).stdout.split()[0]
+            for who, more in (("attacker", ()), ("victim", ()), ("operator", ("--operator",)))
         }
         self._launch(keys)
         for code in ("print(6 * 7)", "import pandas", "import matplotlib.pyplot, sqlite3"):

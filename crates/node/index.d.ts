@@ -264,6 +264,23 @@ export interface RuntimeOptions {
   onProgress?: (step: string | null) => void;
 }
 
+export interface ConnectOptions {
+  /** Address of the server, such as `https://host`. Default: `BELLJAR_URL`. */
+  url?: string;
+  /** Default: `BELLJAR_KEY`. */
+  key?: string;
+  /** Seconds for which the server may be silent, by default 60; null waits for ever. */
+  timeout?: number | null;
+  /** How often a request is sent again. Default: 4. */
+  retries?: number;
+}
+
+/**
+ * Returns a runtime whose runs and sessions are those of a server, started with `belljar serve`.
+ * Nothing is sent before the first call.
+ */
+export function connect(options?: ConnectOptions): Runtime;
+
 /** The engine, shared by runs and sessions. */
 export class Runtime {
   private constructor();

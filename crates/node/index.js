@@ -1,8 +1,8 @@
 'use strict';
 
-const native = require('./lib/native.js');
 const { BelljarError, ToolError, argument, asked } = require('./lib/errors.js');
 const { checked, request, tooling, watched } = require('./lib/requests.js');
+const remote = require('./lib/remote.js');
 const { EventStream } = require('./lib/stream.js');
 const { tagged, untagged } = require('./lib/values.js');
 
@@ -27,6 +27,16 @@ function own(key, what) {
   if (key !== OWN) throw argument('new', `cannot make a ${what}: use the function that returns one`);
 }
 
+/** The addon, which a program that uses a server alone does without. */
+function native() {
+  return require('./lib/native.js');
+}
+
+/** Makes what interrupts a run of the addon, or of a server. */
+function switchOf(made) {
+  return () => made.newSwitch?.() ?? new (native().Switch)();
+}
+
 /** The engine, shared by runs and sessions. */
 class Runtime {
   #native;
@@ -47,7 +57,7 @@ class Runtime {
       }
     };
     const asks = JSON.stringify(rest);
-    const made = await asked(() => native.start(asks, onProgress && step));
+    const made = await asked(() => native().start(asks, onProgress && step));
     if (thrown !== undefined) throw thrown.error;
     return new Runtime(OWN, made);
   }
@@ -55,8 +65,10 @@ class Runtime {
   async run(code, options = {}) {
     const asks = JSON.stringify(request(code, options));
     const tools = tooling(options.tools);
-    const run = await watched(options, (listener, stop) =>
-      asked(() => this.#native.run(asks, listener, ...tools, stop))
+    const run = await watched(
+      options,
+      (listener, stop) => asked(() => this.#native.run(asks, listener, ...tools, stop)),
+      switchOf(this.#native)
     );
     return outcomeOf(run.outcome, (path) => run.read(path));
   }
@@ -113,8 +125,10 @@ class Session {
     if (options.tools !== undefined) {
       throw argument('tools', 'belongs to the session: pass it to `runtime.session`');
     }
-    const text = await watched(options, (listener, stop) =>
-      asked(() => this.#native.run(asks, listener, stop))
+    const text = await watched(
+      options,
+      (listener, stop) => asked(() => this.#native.run(asks, listener, stop)),
+      switchOf(this.#native)
     );
     return outcomeOf(text, (path) => this.files.read(path));
   }
@@ -201,4 +215,12 @@ class Files {
   }
 }
 
-module.exports = { BelljarError, EventStream, Files, Runtime, Session, ToolError };
+/** Returns a runtime whose runs and sessions are those of a server. */
+function connect(options = {}) {
+  const { url, key, timeout, retries, ...rest } = checked(options);
+  const [unknown] = Object.keys(rest);
+  if (unknown !== undefined) throw argument('options', `has an unknown field \`${unknown}\``);
+  return new Runtime(OWN, new remote.Runtime({ url, key, timeout, retries }));
+}
+
+module.exports = { BelljarError, EventStream, Files, Runtime, Session, ToolError, connect };

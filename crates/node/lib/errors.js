@@ -29,6 +29,7 @@ function argument(name, problem) {
 
 /** Makes an error from the addon's JSON. */
 function told(error) {
+  if (error instanceof BelljarError) return error;
   let found;
   try {
     found = JSON.parse(error.message);

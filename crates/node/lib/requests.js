@@ -2,7 +2,6 @@
 
 // Converts options of the caller for the addon.
 
-const native = require('./native.js');
 const { ToolError, argument } = require('./errors.js');
 const { tagged } = require('./values.js');
 
@@ -66,9 +65,9 @@ function turn() {
 /**
  * Starts a run: `begin` gets a function for events and a switch, each undefined if not used. If the
  * caller's function for events throws, the run is interrupted and the promise rejects with the
- * error.
+ * error. `newSwitch` makes the switch.
  */
-async function watched({ signal, onEvent }, begin) {
+async function watched({ signal, onEvent }, begin, newSwitch) {
   if (signal !== undefined && !(signal instanceof AbortSignal)) {
     throw argument('signal', 'is not an AbortSignal');
   }
@@ -82,7 +81,7 @@ async function watched({ signal, onEvent }, begin) {
     await turn();
     return done;
   }
-  const stop = new native.Switch();
+  const stop = newSwitch();
   const interrupt = () => stop.interrupt();
   let thrown;
   const ending = deferred();

@@ -1,14 +1,13 @@
 'use strict';
 
 const assert = require('node:assert/strict');
-const { test, before } = require('node:test');
 const { setTimeout: sleep } = require('node:timers/promises');
 const { BelljarError, EventStream, Runtime, Session, ToolError } = require('..');
+const { both } = require('./both.js');
 
 let runtime;
-
-before(async () => {
-  runtime = await Runtime.start();
+const test = both((one) => {
+  runtime = one;
 });
 
 test('a run gives its outcome, frozen', async () => {

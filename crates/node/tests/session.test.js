@@ -4,13 +4,12 @@ const assert = require('node:assert/strict');
 const fs = require('node:fs');
 const os = require('node:os');
 const path = require('node:path');
-const { test, before } = require('node:test');
-const { BelljarError, Runtime } = require('..');
+const { BelljarError } = require('..');
+const { both } = require('./both.js');
 
 let runtime;
-
-before(async () => {
-  runtime = await Runtime.start();
+const test = both((one) => {
+  runtime = one;
 });
 
 test('a session keeps its state, forks and goes back', async () => {
@@ -97,9 +96,7 @@ test('a checkpoint is restored, with tools', async () => {
     const restored = await runtime.restore(file, { tools: { who: async () => 'second' } });
     assert.equal((await restored.run('print(x, tools.who())')).stdout, 'first second\n');
     restored.close();
-    const bounds = { id: 'chosen', lifetime: 600, policy: 'strict', lease: { seconds: 60, then: 'suspend' } };
-    const bounded = await runtime.restore(file, bounds);
-    assert.equal(bounded.id, 'chosen');
+    const bounded = await runtime.restore(file, { lifetime: 600, policy: 'strict' });
     assert.equal((await bounded.run('import os')).error_detail.kind, 'policy');
     bounded.close();
     const spent = await runtime.restore(file, { fuel_total: 1 });
@@ -107,6 +104,22 @@ test('a checkpoint is restored, with tools', async () => {
     spent.close();
     await assert.rejects(runtime.restore(file, { lifetim: 1 }), /unknown field `lifetim`/);
     await assert.rejects(runtime.restore(path.join(directory, 'none')), BelljarError);
+  } finally {
+    fs.rmSync(directory, { recursive: true });
+  }
+});
+
+test('a restored session has its id and lease', { here: 'a server takes neither' }, async () => {
+  const directory = fs.mkdtempSync(path.join(os.tmpdir(), 'belljar-node-'));
+  const file = path.join(directory, 'checkpoint');
+  try {
+    const session = await runtime.session();
+    await session.checkpoint(file);
+    session.close();
+    const bounds = { id: 'chosen', lease: { seconds: 60, then: 'suspend' } };
+    const restored = await runtime.restore(file, bounds);
+    assert.equal(restored.id, 'chosen');
+    restored.close();
   } finally {
     fs.rmSync(directory, { recursive: true });
   }

@@ -1,9 +1,11 @@
 // Compiled by a test and never run: each line must be accepted, unless it expects an error.
 
-import { BelljarError, Event, Runtime, Session, ToolError, type Outcome } from 'belljar';
+import { BelljarError, connect, Event, Runtime, Session, ToolError, type Outcome } from 'belljar';
 
 async function accepted(): Promise<void> {
   const runtime: Runtime = await Runtime.start({ concurrency: 2, onProgress: (step) => step });
+  const server: Runtime = connect({ url: 'https://example.org', key: 'k', timeout: null });
+  await server.run('1');
   const outcome: Outcome = await runtime.run('print(1)', {
     timeout: 2,
     memory_mb: 256,

@@ -50,6 +50,8 @@ mod _belljar {
     use crate::stored::Stored;
     #[pymodule_export]
     use crate::tool::{Reply, Tool};
+    #[pymodule_export]
+    use crate::value::{from_tagged, to_tagged};
 
     use super::{Bound, PyModule, PyModuleMethods, PyResult};
 

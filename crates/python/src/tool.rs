@@ -18,6 +18,8 @@ use crate::{json, value};
 #[pyclass(frozen, module = "belljar._belljar")]
 pub(crate) struct Tool {
     pub(crate) tool: belljar::Tool,
+    start: Option<Arc<Py<PyAny>>>,
+    timeout: Option<f64>,
 }
 
 #[pymethods]
@@ -33,15 +35,13 @@ impl Tool {
         timeout: Option<f64>,
     ) -> PyResult<Self> {
         let schema = json::from_py(schema)?;
-        let tool = match start {
+        let start = start.map(Arc::new);
+        let tool = match start.clone() {
             None => belljar::Tool::deferred(name, schema),
-            Some(start) => {
-                let start = Arc::new(start);
-                belljar::Tool::values(name, schema, move |arguments| {
-                    let start = Arc::clone(&start);
-                    async move { called(&start, arguments).await }
-                })
-            }
+            Some(start) => belljar::Tool::values(name, schema, move |arguments| {
+                let start = Arc::clone(&start);
+                async move { called(&start, arguments).await }
+            }),
         };
         let tool = tool.description(description);
         let tool = match timeout.map(Duration::try_from_secs_f64) {
@@ -51,12 +51,28 @@ impl Tool {
                 return Err(PyValueError::new_err("timeout is not a number of seconds"));
             }
         };
-        Ok(Self { tool })
+        Ok(Self {
+            tool,
+            start,
+            timeout,
+        })
     }
 
     #[getter]
     fn name(&self) -> &str {
         self.tool.name()
+    }
+
+    /// What starts a call; None for a deferred tool.
+    #[getter]
+    fn start(&self, py: Python<'_>) -> Option<Py<PyAny>> {
+        self.start.as_ref().map(|start| start.clone_ref(py))
+    }
+
+    /// Seconds for one call, if the tool has its own limit.
+    #[getter]
+    fn timeout(&self) -> Option<f64> {
+        self.timeout
     }
 
     /// The definition for `openai`, `anthropic` or `mcp`.

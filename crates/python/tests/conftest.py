@@ -1,16 +1,69 @@
-"""A runtime shared by all tests."""
+"""A runtime shared by all tests, in this process and as a server.
 
+BELLJAR names the command that serves, else it is the one in target/release. A test with the mark
+``here`` is not run with the server; the mark says why.
+"""
+
+import json
 import os
+import signal
+import subprocess
+from pathlib import Path
 
 import pytest
 
 import belljar
 
+TOP = Path(__file__).resolve().parents[3]
+TARGET = Path(os.environ.get("CARGO_TARGET_DIR", TOP / "target"))
+COMMAND = Path(os.environ.get("BELLJAR", TARGET / "release" / "belljar"))
+
 
 @pytest.fixture(scope="session")
-def runtime():
+def here():
     with belljar.Runtime() as runtime:
         yield runtime
+
+
+@pytest.fixture(scope="session")
+def served():
+    """The URL of a server, and its key."""
+    if not COMMAND.exists():
+        pytest.skip(f"{COMMAND} is not installed")
+    command = [COMMAND, "serve", "--listen", "127.0.0.1:0", "--json"]
+    process = subprocess.Popen(command, stdout=subprocess.PIPE, text=True)
+    try:
+        ready = json.loads(process.stdout.readline())
+        yield ready["url"], ready["key"]
+    finally:
+        process.send_signal(signal.SIGTERM)
+        process.wait(timeout=60)
+
+
+@pytest.fixture(scope="session")
+def server(served):
+    with belljar.connect(*served) as runtime:
+        yield runtime
+
+
+@pytest.fixture(scope="session", params=["here", "server"])
+def runtime(request):
+    return request.getfixturevalue(request.param)
+
+
+def pytest_configure(config):
+    config.addinivalue_line("markers", "here(why): runs in this process only")
+
+
+def pytest_collection_modifyitems(config, items):
+    def is_elsewhere(item):
+        params = getattr(item, "callspec", None)
+        is_remote = params is not None and params.params.get("runtime") == "server"
+        return is_remote and item.get_closest_marker("here") is not None
+
+    left_out = [item for item in items if is_elsewhere(item)]
+    config.hook.pytest_deselected(items=left_out)
+    items[:] = [item for item in items if item not in left_out]
 
 
 @pytest.fixture

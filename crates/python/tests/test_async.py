@@ -1,6 +1,7 @@
 """Event loops: awaited runs, events as they happen, cancellation."""
 
 import asyncio
+import os
 import signal
 import threading
 import time
@@ -68,9 +69,6 @@ async def test_twins(runtime, tmp_path):
         assert "math" in (await session.acomplete("import mat")).matches
         assert (await session.ainspect("print")).name == "print"
         assert (await session.ais_complete("x =")).status == "invalid"
-        await session.asnapshot("twin")
-        assert await (await runtime.asession_from("twin")).aget("x") == 1
-        runtime.drop_snapshot("twin")
         assert await session.asuspend()
         assert await session.awaiting() == []
         files = session.files
@@ -99,6 +97,7 @@ async def test_a_runtime_is_made_without_holding_up_the_loop():
         await runtime.arun("1", image="core")
 
 
+@pytest.mark.here("a server interrupts such a run, and the session keeps what was done")
 async def test_cancelled_runs_are_dropped(runtime):
     session = await runtime.asession(image="core", init_code="x = 1")
     with pytest.raises(asyncio.TimeoutError):
@@ -216,7 +215,7 @@ def test_events_come_as_they_happen(runtime):
 
     code = "import time\nprint(1)\ntime.sleep(0.4)\nprint(2)"
     runtime.run(code, image="core", on_event=on_event)
-    assert times[1] - times[0] > 0.3
+    assert times[-1] - times[0] > 0.3
 
 
 def test_the_function_may_use_the_session(runtime):
@@ -246,7 +245,7 @@ def test_a_function_that_raises_interrupts_the_run(runtime, session):
 def test_ctrl_c_interrupts_the_guest_and_keeps_the_session(session):
     session.run("x = 0")
     for options in ({}, {"on_event": lambda event: None}):
-        timer = threading.Timer(0.3, signal.raise_signal, [signal.SIGINT])
+        timer = threading.Timer(0.3, os.kill, [os.getpid(), signal.SIGINT])
         timer.start()
         began = time.monotonic()
         with pytest.raises(KeyboardInterrupt):
@@ -261,7 +260,7 @@ def test_ctrl_c_without_anything_to_interrupt(runtime, session, tmp_path):
     blocker = threading.Thread(target=lambda: session.run("import time\ntime.sleep(1)", timeout=10))
     blocker.start()
     time.sleep(0.2)
-    threading.Timer(0.2, signal.raise_signal, [signal.SIGINT]).start()
+    threading.Timer(0.2, os.kill, [os.getpid(), signal.SIGINT]).start()
     with pytest.raises(KeyboardInterrupt):
         session.get("x")
     blocker.join()

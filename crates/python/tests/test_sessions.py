@@ -57,9 +57,18 @@ def test_checkpoints(runtime, session, tmp_path):
     with pytest.raises(belljar.SessionError) as caught:
         runtime.restore(b"nothing of the kind")
     assert caught.value.code == "session.not_a_checkpoint"
-    with runtime.restore(data, id="chosen", client="me") as restored:
-        assert restored.id == "chosen"
+    with runtime.restore(data, client="me") as restored:
         assert restored.info.client == "me"
+
+
+@pytest.mark.here("a server chooses the ids of sessions, and takes no lease for a restored one")
+def test_a_restored_session_has_the_id_and_the_lease_of_its_restorer(runtime, session):
+    session.run("x = 1")
+    with runtime.restore(session.checkpoint(), id="chosen", lease=(60, "suspend")) as restored:
+        assert restored.id == "chosen"
+        assert restored.extend_lease(30)
+    with pytest.raises(ValueError, match="close or suspend"):
+        runtime.restore(session.checkpoint(), lease=(1, "drop"))
 
 
 def test_a_restored_session_has_the_limits_of_its_restorer(runtime, tmp_path):
@@ -80,17 +89,14 @@ def test_a_restored_session_has_the_limits_of_its_restorer(runtime, tmp_path):
         assert "idle" in restored.run("1").error.message
     with runtime.restore(data, lifetime=0.0) as restored:
         assert "lifetime" in restored.run("1").error.message
-    with runtime.restore(data, lifetime=None, policy=None, lease=(60, "suspend")) as restored:
+    with runtime.restore(data, lifetime=None, policy=None) as restored:
         assert restored.run("import os; print(x)").stdout == "1\n"
-    with runtime.restore(data, tools=[double], mounts=None, lease=60) as restored:
+    with runtime.restore(data, tools=[double], mounts=None) as restored:
         assert restored.run("import tools; print(tools.double(x=x))").stdout == "2\n"
-        with restored.restore(data, id="another", total_fuel=1) as other:
-            assert other.id == "another"
+        with restored.restore(data, total_fuel=1) as other:
             assert "fuel" in other.run("print(x)").error.message
     with pytest.raises(TypeError, match="restore has no option 'lifetim'; did you mean 'lifetime'"):
         runtime.restore(data, lifetim=1)
-    with pytest.raises(ValueError, match="close or suspend"):
-        runtime.restore(data, lease=(1, "drop"))
     with pytest.raises(ValueError, match="unknown variant `lenient`"):
         runtime.restore(data, policy="lenient")
 
@@ -213,17 +219,22 @@ def test_finding_sessions(runtime):
         assert runtime.session_for("Ada") is session
         assert runtime.find(session.id) is session
         assert session.id in [info.id for info in runtime.sessions()]
+    with pytest.raises(belljar.SessionError) as caught:
+        session.run("1")
+    assert caught.value.code == "session.not_found"
+    with pytest.raises(belljar.SessionError):
+        runtime.find(session.id)
+
+
+@pytest.mark.here("a server has no snapshots")
+def test_snapshots(runtime):
+    with runtime.session(image="core", init_code="x = 1") as session:
         session.snapshot("start")
         assert "start" in runtime.snapshots()
         with runtime.session_from("start") as other:
             assert other.get("x") == 1
         runtime.drop_snapshot("start")
         assert "start" not in runtime.snapshots()
-    with pytest.raises(belljar.SessionError) as caught:
-        session.run("1")
-    assert caught.value.code == "session.not_found"
-    with pytest.raises(belljar.SessionError):
-        runtime.find(session.id)
 
 
 def test_a_session_goes_with_its_last_handle(runtime):

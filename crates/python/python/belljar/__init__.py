@@ -18,6 +18,8 @@ from ._errors import (
     ForkedError,
     NoSuchFileError,
     RefusedError,
+    RunError,
+    ServerError,
     SessionError,
     SetupError,
     StoreError,
@@ -27,6 +29,7 @@ from ._runtime import Runtime, arun, default_runtime, run
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
+    from ._connect import connect
     from ._files import SessionFiles
     from ._outcome import (
         Completion,
@@ -74,7 +77,9 @@ __all__ = [
     "PlotEntry",
     "RefusedError",
     "Run",
+    "RunError",
     "Runtime",
+    "ServerError",
     "Session",
     "SessionError",
     "SessionFiles",
@@ -93,6 +98,7 @@ __all__ = [
     "Violation",
     "__version__",
     "arun",
+    "connect",
     "default_runtime",
     "run",
     "tool",
@@ -130,6 +136,7 @@ _LAZY = {
         ],
         "_outcome",
     ),
+    "connect": "_connect",
     "Run": "_run",
     "GuestError": "_session",
     "Session": "_session",

@@ -17,9 +17,14 @@ __all__ = [
     "Session",
     "Stored",
     "Tool",
+    "from_tagged",
+    "to_tagged",
 ]
 
 VERSION: str
+
+def to_tagged(object: Any) -> str: ...
+def from_tagged(json: str) -> Any: ...
 
 @final
 class Buffer:
@@ -71,6 +76,10 @@ class Tool:
     ) -> Tool: ...
     @property
     def name(self) -> str: ...
+    @property
+    def start(self) -> Callable[..., object] | None: ...
+    @property
+    def timeout(self) -> float | None: ...
     def described(self, form: str) -> dict[str, Any]: ...
 
 @final

@@ -2,6 +2,10 @@
 
 from __future__ import annotations
 
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from typing import Any
+
 
 class BelljarError(Exception):
     """An error of the engine.
@@ -30,6 +34,24 @@ class BelljarError(Exception):
         return _remade, (type(self), self.args[0], dict(self.__dict__))
 
 
+class RunError(Exception):
+    """The code of a run failed: what :meth:`Run.raise_for_error` raises.
+
+    ``error`` has the parts of the error, ``outcome`` everything that the run gave.
+    """
+
+    error: Any
+    outcome: Any
+
+    def __init__(self, outcome: Any) -> None:
+        super().__init__(outcome)
+        self.error = outcome.error
+        self.outcome = outcome
+
+    def __str__(self) -> str:
+        return str(self.error)
+
+
 class Reason:
     """A reason for refusing a request: the option, the kind of mistake, and a sentence."""
 
@@ -51,7 +73,7 @@ class RefusedError(BelljarError, ValueError):
 
 
 class BusyError(BelljarError):
-    """The queue of the runtime is full."""
+    """The queue of the runtime is full; of a server, also: a limit of the key is reached."""
 
 
 class ForkedError(BelljarError):
@@ -74,6 +96,10 @@ class StoreError(BelljarError):
     """A store of sessions failed."""
 
 
+class ServerError(BelljarError):
+    """A server cannot be reached, does not answer as one, or does not accept the key."""
+
+
 class NoSuchFileError(BelljarError, LookupError):
     """A run or a session has no file of that name."""
 
@@ -84,6 +110,12 @@ _BY_CODE = {
     "forked": ForkedError,
     "closed": ClosedError,
     "no_such_file": NoSuchFileError,
+    "run.not_found": NoSuchFileError,
+    "bad_field": RefusedError,
+    "limit": BusyError,
+    "memory_budget": BusyError,
+    "stopping": BusyError,
+    "no_key": ServerError,
 }
 _BY_AREA = {
     "cache": SetupError,
@@ -95,6 +127,7 @@ _BY_AREA = {
     "bake": SetupError,
     "session": SessionError,
     "store": StoreError,
+    "server": ServerError,
 }
 
 

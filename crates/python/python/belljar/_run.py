@@ -77,6 +77,14 @@ class Run(Shown):
         """All pandas objects among the global variables."""
         return self.outcome.dataframes
 
+    def raise_for_error(self) -> Run:
+        """Raises a :class:`RunError` if the code failed; otherwise returns this run."""
+        if self.outcome.error is not None:
+            from ._errors import RunError
+
+            raise RunError(self.outcome)
+        return self
+
     def __getitem__(self, path: str) -> bytes:
         """Returns the bytes of a file, by its path in the outcome."""
         if self._files is not None:

@@ -327,7 +327,7 @@ class Session(Handle):
         # The last handle is gone, so the session can no longer be used.
         core = getattr(self, "_core", None)
         if core is not None:
-            core.close()
+            getattr(core, "drop", core.close)()
 
     def __repr__(self) -> str:
         return f"<belljar.Session {self.id}>"

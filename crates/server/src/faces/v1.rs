@@ -1,6 +1,7 @@
 //! belljar's own API.
 
 mod batch;
+mod calls;
 mod checkpoints;
 mod create;
 mod docs;
@@ -15,8 +16,10 @@ mod session_runs;
 mod sessions;
 mod terminal;
 
-use axum::Router;
+use std::sync::Arc;
+
 use axum::middleware::from_fn_with_state;
+use axum::{Extension, Router};
 
 use crate::http::app::App;
 use crate::http::idempotency::remember;
@@ -34,7 +37,8 @@ pub(crate) fn routes(app: &App) -> Router<App> {
         };
         router.route(one.path, handler)
     };
-    operations.into_iter().fold(documents, add)
+    let calls = Arc::new(calls::Calls::default());
+    operations.into_iter().fold(documents, add).layer(Extension(calls))
 }
 
 /// All operations in the order of the documents.
@@ -44,6 +48,7 @@ fn operations() -> Vec<Operation> {
         batch::operations(),
         sessions::operations(),
         session_runs::operations(),
+        calls::operations(),
         files::operations(),
         queries::operations(),
         checkpoints::operations(),

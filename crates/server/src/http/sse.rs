@@ -1,6 +1,7 @@
 //! Runs as server-sent events.
 
 use std::convert::Infallible;
+use std::future::{pending, ready};
 use std::time::Duration;
 
 use axum::http::header::ACCEPT;
@@ -8,8 +9,10 @@ use axum::http::{HeaderMap, HeaderName, HeaderValue};
 use axum::response::sse::{Event as SentEvent, KeepAlive, Sse};
 use axum::response::{IntoResponse, Response};
 use belljar::event::{Event, EventReader};
-use futures_util::stream;
+use futures_util::{StreamExt, stream};
 use serde::Serialize;
+use tokio::sync::mpsc;
+use tokio::task::JoinError;
 use tokio_util::task::AbortOnDropHandle;
 
 use super::problem::Problem;
@@ -25,53 +28,95 @@ pub(crate) fn is_asked_for(headers: &HeaderMap) -> bool {
         .any(|one| one.split(';').next().is_some_and(|media| media.trim() == "text/event-stream"))
 }
 
+/// The sources of a stream's events before the outcome.
+#[derive(Default)]
+pub(crate) struct Watched {
+    /// The run's own events.
+    pub events: Option<EventReader>,
+    /// Calls for the client to answer.
+    pub calls: Option<mpsc::Receiver<SentEvent>>,
+    /// Dropped with the stream.
+    pub held: Option<Box<dyn Send>>,
+}
+
 /// Streams a run's events, each named by its type, and finally `outcome` with the result of `run`.
 /// If the run cannot start, the response is its problem. If the client disconnects, `run` is
 /// dropped.
 pub(crate) async fn answer<T: Serialize + Send + 'static>(
-    mut events: EventReader,
+    watched: Watched,
     run: impl Future<Output = Result<T, Problem>> + Send + 'static,
 ) -> Result<Response, Problem> {
-    // On its own task, so that guest code does not delay its events.
-    let run = AbortOnDropHandle::new(tokio::spawn(run));
-    let Some(first) = events.next().await else {
-        let outcome = finished(run).await?;
-        return Ok(respond(stream::iter([Ok(last(Ok(outcome)))])));
+    let mut rest = Rest {
+        watched,
+        // On its own task, so that guest code does not delay its events.
+        run: Some(AbortOnDropHandle::new(tokio::spawn(run))),
     };
-    let rest = Rest {
-        first: Some(first),
-        events,
-        run: Some(run),
+    let first = match rest.next().await {
+        Some(Told::Event(event)) => event,
+        Some(Told::Outcome(outcome)) => last(Ok(outcome?)),
+        None => return Err(Problem::internal("the run was lost")),
     };
-    Ok(respond(stream::unfold(rest, Rest::next)))
+    let others = stream::unfold(rest, |mut rest| async {
+        let event = match rest.next().await? {
+            Told::Event(event) => event,
+            Told::Outcome(outcome) => last(outcome),
+        };
+        Some((Ok(event), rest))
+    });
+    Ok(respond(stream::once(ready(Ok(first))).chain(others)))
 }
 
 /// The events not sent yet.
 struct Rest<T> {
-    first: Option<Event>,
-    events: EventReader,
+    watched: Watched,
     run: Option<AbortOnDropHandle<Result<T, Problem>>>,
 }
 
-impl<T: Serialize> Rest<T> {
-    async fn next(mut self) -> Option<(Result<SentEvent, Infallible>, Self)> {
-        let run = self.run.take()?;
-        let event = match self.first.take() {
-            Some(first) => Some(first),
-            None => self.events.next().await,
-        };
-        match event {
-            Some(event) => {
-                self.run = Some(run);
-                Some((Ok(sent(&event)), self))
+enum Told<T> {
+    Event(SentEvent),
+    Outcome(Result<T, Problem>),
+}
+
+impl<T> Rest<T> {
+    /// The next event; after the last one the outcome, once.
+    async fn next(&mut self) -> Option<Told<T>> {
+        let run = self.run.as_mut()?;
+        let Watched { events, calls, .. } = &mut self.watched;
+        let ended = loop {
+            tokio::select! {
+                biased;
+                call = call_of(calls) => match call {
+                    Some(call) => return Some(Told::Event(call)),
+                    None => *calls = None,
+                },
+                event = next_of(events) => match event {
+                    Some(event) => return Some(Told::Event(sent(&event))),
+                    None => *events = None,
+                },
+                ended = &mut *run, if events.is_none() => break ended,
             }
-            None => Some((Ok(last(finished(run).await)), self)),
-        }
+        };
+        self.run = None;
+        Some(Told::Outcome(finished(ended)))
     }
 }
 
-async fn finished<T>(run: AbortOnDropHandle<Result<T, Problem>>) -> Result<T, Problem> {
-    run.await.unwrap_or_else(|error| {
+async fn next_of(events: &mut Option<EventReader>) -> Option<Event> {
+    match events {
+        Some(events) => events.next().await,
+        None => pending().await,
+    }
+}
+
+async fn call_of(calls: &mut Option<mpsc::Receiver<SentEvent>>) -> Option<SentEvent> {
+    match calls {
+        Some(calls) => calls.recv().await,
+        None => pending().await,
+    }
+}
+
+fn finished<T>(ended: Result<Result<T, Problem>, JoinError>) -> Result<T, Problem> {
+    ended.unwrap_or_else(|error| {
         tracing::error!(%error, "a run failed unexpectedly");
         Err(Problem::internal("the run failed unexpectedly"))
     })

@@ -51,6 +51,11 @@ impl View<'_> {
         self.0.history().await
     }
 
+    /// The number of its last run, 0 before the first.
+    pub(crate) async fn execution(&self) -> u64 {
+        self.0.execution().await
+    }
+
     /// The calls that its run waits for.
     pub(crate) async fn waiting(&self) -> Result<Vec<WaitingCall>, Error> {
         self.0.waiting().await

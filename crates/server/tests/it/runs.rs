@@ -1,10 +1,13 @@
 //! `/v1/runs`, `/v1/check`, `/v1/batch`, `/v1/images`.
 
-use axum::body::Body;
+use axum::body::{Body, BodyDataStream};
 use axum::http::Request;
+use belljar_server::KeyLimits;
+use futures_util::StreamExt;
 use serde_json::{Value, json};
+use tower::ServiceExt;
 
-use crate::support::{events, open};
+use crate::support::{events, open, with_keys};
 
 #[tokio::test(flavor = "multi_thread")]
 async fn a_run_answers_with_its_outcome() {
@@ -97,6 +100,124 @@ async fn events_come_one_by_one_and_the_outcome_last() {
     assert_eq!(names, ["started", "stdout", "stderr", "ended", "outcome"]);
     assert_eq!(events[1].1["text"], "a\n");
     assert_eq!((&events[4].1["id"], &events[4].1["stdout"]), (&json!("n"), &json!("a\n")));
+}
+
+/// The data of a stream's next event of that type.
+async fn next(body: &mut BodyDataStream, seen: &mut String, name: &str) -> Value {
+    loop {
+        let mark = format!("event: {name}\ndata: ");
+        if let Some((_, rest)) = seen.split_once(&mark)
+            && let Some((data, rest)) = rest.split_once("\n\n")
+        {
+            let data = serde_json::from_str(data).unwrap();
+            *seen = rest.to_owned();
+            return data;
+        }
+        let piece = body.next().await.unwrap_or_else(|| panic!("no {name} in {seen}")).unwrap();
+        seen.push_str(std::str::from_utf8(&piece).unwrap());
+    }
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_client_answers_calls_of_its_tools() {
+    let [client, stranger] =
+        with_keys([("ada", KeyLimits::default()), ("bob", KeyLimits::default())]);
+    let code = "import tools\nprint(tools.price(symbol='ACME'))\nprint(input('who? '))\ntry:\n    \
+                tools.price('X')\nexcept tools.ToolError as error:\n    print(error.kind, error.message)";
+    let tool = json!({"name": "price", "schema": {"properties": {"symbol": {"type": "string"}}}});
+    let asked = json!({
+        "code": code, "image": "core", "timeout": 60,
+        "client_tools": [tool], "client_input": true, "events": false,
+    });
+    let answer = client.post("/v1/runs", &asked).await;
+    assert_eq!(answer.problem(), "bad_field", "{answer}");
+    let request = Request::post("/v1/runs")
+        .header("content-type", "application/json")
+        .header("accept", "text/event-stream")
+        .header("authorization", format!("Bearer {}", client.key.as_ref().unwrap()))
+        .body(Body::from(asked.to_string()));
+    let response = client.router.clone().oneshot(request.unwrap()).await.unwrap();
+    let (mut body, mut seen) = (response.into_body().into_data_stream(), String::new());
+    let call = next(&mut body, &mut seen, "call").await;
+    assert_eq!((&call["name"], &call["arguments"]), (&json!("price"), &json!({"symbol": "ACME"})));
+    let path = format!("/v1/calls/{}", call["id"].as_str().unwrap());
+    assert_eq!(stranger.post(&path, &json!({"answer": 0})).await.problem(), "call.not_found");
+    assert_eq!(client.post(&path, &json!({"answr": 0})).await.problem(), "bad_field");
+    assert_eq!(client.post(&path, &json!({"answer": 42.5})).await.status, 204);
+    assert_eq!(client.post(&path, &json!({"answer": 1})).await.problem(), "call.not_found");
+    let input = next(&mut body, &mut seen, "input").await;
+    assert_eq!(input["prompt"], "who? ");
+    let path = format!("/v1/calls/{}", input["id"].as_str().unwrap());
+    assert_eq!(client.post(&path, &json!({"answer": "Ada"})).await.status, 204);
+    let call = next(&mut body, &mut seen, "call").await;
+    let path = format!("/v1/calls/{}", call["id"].as_str().unwrap());
+    let denial = json!({"error": "not that one", "denied": true});
+    assert_eq!(client.post(&path, &denial).await.status, 204);
+    let outcome = next(&mut body, &mut seen, "outcome").await;
+    assert_eq!(outcome["stdout"], "42.5\nwho? Ada\ndenied not that one\n");
+    assert!(body.next().await.is_none() && !seen.contains("event: stdout"), "{seen}");
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_call_that_ends_early_is_told() {
+    let client = open();
+    let asked = json!({
+        "code": "import tools\ntools.slow()", "image": "core", "timeout": 60, "events": false,
+        "client_tools": [{"name": "slow", "timeout": 0.2}], "tool_limits": {"calls": 1},
+    });
+    let request = Request::post("/v1/runs")
+        .header("content-type", "application/json")
+        .header("accept", "text/event-stream")
+        .body(asked.to_string().into());
+    let events = events(client.send(request.unwrap()).await.text());
+    let names: Vec<&str> = events.iter().map(|(name, _)| name.as_str()).collect();
+    assert_eq!(names, ["call", "call_cancelled", "outcome"]);
+    assert_eq!(events[0].1["id"], events[1].1["id"]);
+    assert_eq!(events[2].1["tool_calls"][0]["error"]["kind"], "timeout");
+    let path = format!("/v1/calls/{}", events[0].1["id"].as_str().unwrap());
+    assert_eq!(client.post(&path, &json!({"answer": 0})).await.problem(), "call.not_found");
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_run_is_interrupted_by_its_id() {
+    let client = open();
+    let code = "print(1)\nwhile True: pass";
+    let asked = json!({"code": code, "image": "core", "timeout": 60, "client_interrupt": true});
+    let request = Request::post("/v1/runs")
+        .header("content-type", "application/json")
+        .header("accept", "text/event-stream")
+        .body(Body::from(asked.to_string()));
+    let response = client.router.clone().oneshot(request.unwrap()).await.unwrap();
+    let (mut body, mut seen) = (response.into_body().into_data_stream(), String::new());
+    let run = next(&mut body, &mut seen, "run").await;
+    next(&mut body, &mut seen, "stdout").await;
+    let path = format!("/v1/runs/{}/interrupt", run["id"].as_str().unwrap());
+    assert_eq!(client.ask("POST", &path, &[]).await.status, 204);
+    let outcome = next(&mut body, &mut seen, "outcome").await;
+    assert_eq!(outcome["error_detail"]["kind"], "interrupted");
+    drop(body);
+    assert_eq!(client.ask("POST", &path, &[]).await.problem(), "run.not_found");
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn deferred_calls_of_a_session_are_answered() {
+    let client = open();
+    let tool = json!({"name": "approve", "schema": {"properties": {"amount": {}}}});
+    let session = client.session(&json!({"image": "core", "tools": [tool]})).await;
+    let outcome = client.run(&session, "import tools\nok = tools.approve(amount=9)\nok").await;
+    assert_eq!(outcome["error_detail"]["kind"], "waiting");
+    let path = format!("/v1/sessions/{session}");
+    let waiting = client.get(&format!("{path}/waiting")).await.json();
+    assert_eq!(
+        waiting,
+        json!({"calls": [{"id": 1, "name": "approve", "arguments": {"amount": 9}}]})
+    );
+    let answers = json!({"answers": [{"id": 1, "answer": "yes"}]});
+    let outcome = client.post(&format!("{path}/answer"), &answers).await.json();
+    assert_eq!(outcome["stdout"], "yes\n", "{outcome}");
+    assert_eq!(client.get(&format!("{path}/history")).await.json()["execution"], 1);
+    let answer = client.post(&format!("{path}/answer"), &answers).await;
+    assert_eq!((answer.status.as_u16(), answer.problem().as_str()), (409, "session.not_waiting"));
 }
 
 #[tokio::test(flavor = "multi_thread")]

@@ -93,8 +93,7 @@ const OWN: [&str; 8] =
 impl<'de> Deserialize<'de> for CreateSession {
     fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
         let mut keys: Map<String, Value> = Map::deserialize(deserializer)?;
-        let own = OWN.iter().filter_map(|name| Some(((*name).to_owned(), keys.remove(*name)?)));
-        let own = own.collect();
+        let own = take(&mut keys, &OWN);
         keys.entry("code").or_insert_with(|| "".into());
         Ok(Self {
             own: read(own).map_err(D::Error::custom)?,
@@ -103,7 +102,24 @@ impl<'de> Deserialize<'de> for CreateSession {
     }
 }
 
-fn read<T: DeserializeOwned>(keys: Map<String, Value>) -> serde_json::Result<T> {
+/// Takes these keys out of others.
+pub(super) fn take(keys: &mut Map<String, Value>, names: &[&str]) -> Map<String, Value> {
+    let taken = names.iter().filter_map(|name| Some(((*name).to_owned(), keys.remove(*name)?)));
+    taken.collect()
+}
+
+/// A schema, and the properties of another type beside its own.
+pub(super) fn merged<T: JsonSchema>(schema: Schema, generator: &mut SchemaGenerator) -> Schema {
+    let (mut schema, own) = (schema, T::json_schema(generator));
+    if let (Some(Value::Object(all)), Some(Value::Object(more))) =
+        (schema.get_mut("properties"), own.get("properties"))
+    {
+        all.extend(more.clone());
+    }
+    schema
+}
+
+pub(super) fn read<T: DeserializeOwned>(keys: Map<String, Value>) -> serde_json::Result<T> {
     serde_json::from_value(Value::Object(keys))
 }
 
@@ -113,17 +129,11 @@ impl JsonSchema for CreateSession {
     }
 
     fn json_schema(generator: &mut SchemaGenerator) -> Schema {
-        let mut schema = RunRequest::json_schema(generator);
-        let own = Own::json_schema(generator);
+        let mut schema = merged::<Own>(RunRequest::json_schema(generator), generator);
         schema.remove("required");
         let about =
             "Settings of a session. `code` runs first. The limits are the defaults of its runs.";
         schema.insert("description".into(), about.into());
-        if let (Some(Value::Object(all)), Some(Value::Object(more))) =
-            (schema.get_mut("properties"), own.get("properties"))
-        {
-            all.extend(more.clone());
-        }
         schema
     }
 }

@@ -2,20 +2,21 @@
 
 pub(super) mod form;
 
-use axum::Json;
+use std::sync::Arc;
+
 use axum::extract::{FromRequest, Path, Request, State};
 use axum::http::header::CONTENT_TYPE;
 use axum::http::{HeaderMap, StatusCode};
 use axum::response::{IntoResponse, Response};
 use axum::routing::{delete, get, post};
-use belljar::event::event_channel;
+use axum::{Extension, Json};
 use belljar::outcome::Violation;
-use belljar::request::{HostPaths, RunRequest};
 use belljar::{Outcome, Policy};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
+use super::calls::{Calls, ClientRun};
 use super::operation::{BYTES, EVENTS, Operation};
 use crate::http::app::App;
 use crate::http::extract::Body;
@@ -32,10 +33,10 @@ pub(super) fn operations() -> Vec<Operation> {
             post(run),
             "Runs code in a fresh sandbox. In a form, the part `request` holds the request as JSON, and every \
              other part is a file of the workspace. With `Accept: text/event-stream`, the response is a \
-             stream of events that ends with the outcome. If the client disconnects, the run is \
-             interrupted.",
+             stream of events that ends with the outcome, and the client may answer calls during the run. If \
+             the client disconnects, the run is interrupted.",
         )
-        .takes::<RunRequest>()
+        .takes::<ClientRun>()
         .takes_as("multipart/form-data", None)
         .answers::<RunAnswer>(200, "The outcome, even if the code failed")
         .answers_as(200, "Events named by their types; the last is `outcome`", EVENTS, None),
@@ -79,21 +80,25 @@ pub(super) struct RunAnswer {
     pub outcome: Outcome,
 }
 
-async fn run(State(app): State<App>, owner: Owner, request: Request) -> Result<Response, Problem> {
+async fn run(
+    State(app): State<App>,
+    owner: Owner,
+    Extension(calls): Extension<Arc<Calls>>,
+    request: Request,
+) -> Result<Response, Problem> {
     let headers = request.headers().clone();
     let mut asked = asked(request, &app, &owner).await?;
-    let id = asked.id.take();
-    let request = asked.into_request(HostPaths::Refused).map_err(belljar::Error::from)?;
+    let id = asked.run.id.take();
     if !sse::is_asked_for(&headers) {
-        let answer = run_and_keep(app, owner, request, id).await?;
+        let answer = run_and_keep(app, owner, asked.plain()?, id).await?;
         return Ok(Json(answer).into_response());
     }
-    let (watcher, events) = event_channel();
-    sse::answer(events, run_and_keep(app, owner, request.watch(watcher), id)).await
+    let (request, watched) = asked.watched(&owner, &calls)?;
+    sse::answer(watched, run_and_keep(app, owner, request, id)).await
 }
 
 /// Reads the request from JSON or a form.
-async fn asked(request: Request, app: &App, owner: &Owner) -> Result<RunRequest, Problem> {
+async fn asked(request: Request, app: &App, owner: &Owner) -> Result<ClientRun, Problem> {
     let media = request.headers().get(CONTENT_TYPE).and_then(|value| value.to_str().ok());
     if media.is_some_and(|media| media.starts_with("multipart/form-data")) {
         return form::read(request, app, owner).await;

@@ -1,16 +1,19 @@
 //! `/v1/sessions/{id}/runs`: sequential runs of a session.
 
-use axum::Json;
+use std::sync::Arc;
+
 use axum::extract::{Path, State};
 use axum::http::HeaderMap;
 use axum::response::{IntoResponse, Response};
-use axum::routing::post;
+use axum::routing::{get, post};
+use axum::{Extension, Json};
 use belljar::Outcome;
-use belljar::event::event_channel;
-use belljar::request::{HostPaths, RunRequest};
+use belljar::tool::{ToolAnswer, WaitingCall};
 use schemars::{JsonSchema, Schema, SchemaGenerator};
+use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
+use super::calls::{Calls, ClientRun};
 use super::operation::{EVENTS, JSON, Operation};
 use super::runs::RunAnswer;
 use crate::http::app::App;
@@ -33,6 +36,21 @@ pub(super) fn operations() -> Vec<Operation> {
         .takes_as(JSON, Some(request_schema))
         .answers::<Outcome>(200, "The outcome, even if the code failed")
         .answers_as(200, "Events named by their types; the last is `outcome`", EVENTS, None),
+        Operation::new(
+            "GET",
+            "/v1/sessions/{id}/waiting",
+            get(waiting),
+            "Lists the calls of deferred tools that the session's run waits for.",
+        )
+        .answers::<Waiting>(200, "The calls"),
+        Operation::new(
+            "POST",
+            "/v1/sessions/{id}/answer",
+            post(answer_calls),
+            "Answers calls of deferred tools, and continues their run.",
+        )
+        .takes::<Answers>()
+        .answers::<Outcome>(200, "The outcome of the whole run"),
     ]
 }
 
@@ -42,7 +60,7 @@ const OF_SESSIONS: [&str; 7] =
 
 /// The schema of a run without these fields.
 fn request_schema(generator: &mut SchemaGenerator) -> Schema {
-    let mut schema = RunRequest::json_schema(generator);
+    let mut schema = ClientRun::json_schema(generator);
     if let Some(Value::Object(fields)) = schema.get_mut("properties") {
         fields.retain(|name, _| !OF_SESSIONS.contains(&name.as_str()));
     }
@@ -52,20 +70,22 @@ fn request_schema(generator: &mut SchemaGenerator) -> Schema {
 async fn run(
     State(app): State<App>,
     owner: Owner,
+    Extension(calls): Extension<Arc<Calls>>,
     Path(session): Path<String>,
     headers: HeaderMap,
-    Body(mut asked): Body<RunRequest>,
+    Body(mut asked): Body<ClientRun>,
 ) -> Result<Response, Problem> {
-    let id = asked.id.take();
-    let request = asked.into_request(HostPaths::Refused).map_err(belljar::Error::from)?;
-    let session = app.service().claim(&owner, &session, Access::Run).await?;
+    let id = asked.run.id.take();
     if sse::is_asked_for(&headers) {
+        let (request, watched) = asked.watched(&owner, &calls)?;
+        let session = app.service().claim(&owner, &session, Access::Run).await?;
         // Validates first, so that an invalid request gets an error response instead of an event.
         session.view().validate(&request)?;
-        let (watcher, events) = event_channel();
-        let run = app.service().run_claimed(&owner, session, request.watch(watcher));
-        return sse::answer(events, async move { Ok(answer(id, run.await?)) }).await;
+        let run = app.service().run_claimed(&owner, session, request);
+        return sse::answer(watched, async move { Ok(answer(id, run.await?)) }).await;
     }
+    let request = asked.plain()?;
+    let session = app.service().claim(&owner, &session, Access::Run).await?;
     let outcome = app.service().run_claimed(&owner, session, request).await?;
     Ok(Json(answer(id, outcome)).into_response())
 }
@@ -76,4 +96,36 @@ fn answer(id: Value, outcome: Outcome) -> RunAnswer {
         run: None,
         outcome,
     }
+}
+
+#[derive(Serialize, JsonSchema)]
+struct Waiting {
+    calls: Vec<WaitingCall>,
+}
+
+async fn waiting(
+    State(app): State<App>,
+    owner: Owner,
+    Path(id): Path<String>,
+) -> Result<Json<Waiting>, Problem> {
+    let session = app.service().claim(&owner, &id, Access::Read).await?;
+    let calls = session.view().waiting().await?;
+    Ok(Json(Waiting { calls }))
+}
+
+#[derive(Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+struct Answers {
+    /// Answers, by the numbers of the calls.
+    answers: Vec<ToolAnswer>,
+}
+
+async fn answer_calls(
+    State(app): State<App>,
+    owner: Owner,
+    Path(id): Path<String>,
+    Body(asked): Body<Answers>,
+) -> Result<Json<Outcome>, Problem> {
+    let session = app.service().claim(&owner, &id, Access::Run).await?;
+    Ok(Json(app.service().answer_claimed(&owner, session, asked.answers).await?))
 }

@@ -300,6 +300,8 @@ async fn suspend(
 
 #[derive(Serialize, JsonSchema)]
 struct History {
+    /// Number of the last run, 0 before the first.
+    execution: u64,
     runs: Vec<HistoryRun>,
 }
 
@@ -335,8 +337,10 @@ async fn history(
     owner: Owner,
     Path(id): Path<String>,
 ) -> Result<Json<History>, Problem> {
-    let runs = app.service().claim(&owner, &id, Access::Read).await?.view().history().await?;
+    let session = app.service().claim(&owner, &id, Access::Read).await?;
+    let runs = session.view().history().await?;
     Ok(Json(History {
+        execution: session.view().execution().await,
         runs: runs.into_iter().map(HistoryRun::from).collect(),
     }))
 }

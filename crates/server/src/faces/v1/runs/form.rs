@@ -5,8 +5,9 @@ use axum::extract::{FromRequest, Multipart, Request};
 use axum::http::StatusCode;
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD as BASE64;
-use belljar::request::{ByteSource, FileSource, RunRequest};
+use belljar::request::{ByteSource, FileSource};
 
+use crate::faces::v1::calls::ClientRun;
 use crate::http::app::App;
 use crate::http::body_error::BodyError;
 use crate::http::extract::checked_json;
@@ -19,11 +20,7 @@ const MAX_PARTS: usize = 1_000;
 
 /// Reads a form. A part's name is the path of its file. For parts named `file`, the file name is
 /// the path.
-pub(super) async fn read(
-    request: Request,
-    app: &App,
-    owner: &Owner,
-) -> Result<RunRequest, Problem> {
+pub(super) async fn read(request: Request, app: &App, owner: &Owner) -> Result<ClientRun, Problem> {
     let request = request_body::open(request, owner, ReadMode::Memory);
     let form = Multipart::from_request(request, app)
         .await
@@ -32,7 +29,7 @@ pub(super) async fn read(
 }
 
 /// Builds the request from a form's parts.
-pub(in crate::faces::v1) async fn parts(mut form: Multipart) -> Result<RunRequest, Problem> {
+pub(in crate::faces::v1) async fn parts(mut form: Multipart) -> Result<ClientRun, Problem> {
     let (mut asked, mut files) = (None, Vec::new());
     while let Some(part) = form.next_field().await.map_err(|error| failed(&error))? {
         let Some(name) = part.name().map(str::to_owned) else {
@@ -52,12 +49,12 @@ pub(in crate::faces::v1) async fn parts(mut form: Multipart) -> Result<RunReques
     let mut asked = asked
         .ok_or_else(|| bad(StatusCode::BAD_REQUEST, "the form has no part `request`".into()))?;
     for (path, bytes) in files {
-        asked.files.insert(path, FileSource::Bytes(ByteSource::Base64(BASE64.encode(bytes))));
+        asked.run.files.insert(path, FileSource::Bytes(ByteSource::Base64(BASE64.encode(bytes))));
     }
     Ok(asked)
 }
 
-fn parse(bytes: &[u8]) -> Result<RunRequest, Problem> {
+fn parse(bytes: &[u8]) -> Result<ClientRun, Problem> {
     checked_json(bytes)?;
     serde_json::from_slice(bytes).map_err(|error| {
         let code = if error.is_data() {

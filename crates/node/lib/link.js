@@ -1,0 +1,174 @@
+'use strict';
+
+// Requests to a server, with retries.
+
+const { setTimeout: sleep } = require('node:timers/promises');
+const { BelljarError, argument } = require('./errors.js');
+
+const FIRST_PAUSE = 0.1;
+const LONGEST_PAUSE = 5;
+// The longest wait that a server may ask for, in seconds.
+const LONGEST = 30;
+
+/** A server: its address and the key to it. */
+class Link {
+  #headers;
+
+  constructor({ url = process.env.BELLJAR_URL, key = process.env.BELLJAR_KEY, timeout = 60, retries = 4 }) {
+    if (url === undefined || url === '') throw argument('url', 'is missing: give one, or set BELLJAR_URL');
+    let parts;
+    try {
+      parts = new URL(url);
+    } catch {
+      throw argument('url', `is ${url}, not the address of a server`);
+    }
+    const { protocol, username, search, hash } = parts;
+    if (!['http:', 'https:'].includes(protocol) || username || search || hash) {
+      throw argument('url', `is ${url}, not the address of a server`);
+    }
+    if (timeout !== null && !(timeout > 0)) throw argument('timeout', 'is neither seconds nor null');
+    this.url = url.replace(/\/+$/, '');
+    this.timeout = timeout;
+    this.retries = retries;
+    this.#headers = key ? { authorization: `Bearer ${key}` } : {};
+  }
+
+  /**
+   * Sends a request until it is answered, and throws what the server refuses. It is sent again if the
+   * server was not reached, answers that it is busy, or, if `repeatable`, if the connection was lost.
+   * `body` is sent as it is, or made by a function for each attempt. `ended` aborts the answer.
+   */
+  async ask(method, path, { body, headers = {}, repeatable = true, silence = this.timeout, ended } = {}) {
+    for (let attempt = 0; ; attempt++) {
+      const own = new AbortController();
+      const timer = silence === null ? undefined : setTimeout(() => own.abort(), silence * 1000);
+      let problem;
+      let pause = pauseAfter(attempt);
+      try {
+        const answer = await fetch(this.url + path, {
+          method,
+          headers: { ...this.#headers, ...headers },
+          body: typeof body === 'function' ? body() : body,
+          duplex: 'half',
+          signal: ended === undefined ? own.signal : AbortSignal.any([ended, own.signal]),
+        });
+        if (answer.ok) return answer;
+        problem = await this.#refused(answer);
+        const after = retryAfter(answer, problem);
+        const isUnderWay = problem.code === 'idempotency_key';
+        if (after === undefined || (attempt >= this.retries && !isUnderWay)) throw problem;
+        pause = Math.max(after, pause);
+      } catch (error) {
+        if (error === problem) throw error;
+        const isReached = !['ECONNREFUSED', 'ENOTFOUND', 'EAI_AGAIN'].includes(error?.cause?.code);
+        const isOver = own.signal.aborted || ended?.aborted;
+        if (isOver || attempt >= this.retries || (isReached && !repeatable)) {
+          throw this.lost(error, own.signal.aborted, isReached);
+        }
+      } finally {
+        clearTimeout(timer);
+      }
+      await sleep(pause * 1000);
+    }
+  }
+
+  /** Sends JSON, and returns the answer's. */
+  async json(method, path, document, options = {}) {
+    const headers = { ...options.headers, 'content-type': 'application/json' };
+    const body = document === undefined ? undefined : JSON.stringify(document);
+    const answer = await this.ask(method, path, { ...options, body, headers: body ? headers : options.headers });
+    const text = await answer.text();
+    return text === '' ? undefined : JSON.parse(text);
+  }
+
+  /** The server-sent events of an answer, as `[type, data]` with the data's JSON text. */
+  async *events(answer, abort) {
+    const decoder = new TextDecoder();
+    let text = '';
+    const reader = answer.body.getReader();
+    try {
+      for (;;) {
+        const { done, value } = await this.#inTime(reader.read(), abort);
+        if (done) return;
+        text += decoder.decode(value, { stream: true });
+        let end;
+        while ((end = text.indexOf('\n\n')) >= 0) {
+          const found = field(text.slice(0, end));
+          text = text.slice(end + 2);
+          if (found !== undefined) yield found;
+        }
+      }
+    } catch (error) {
+      if (error instanceof BelljarError) throw error;
+      throw this.lost(error, false, true);
+    } finally {
+      reader.releaseLock();
+    }
+  }
+
+  /** Awaits what the server sends next. It sends something every 15 seconds. */
+  async #inTime(work, abort) {
+    if (this.timeout === null) return work;
+    let timer;
+    const late = new Promise((_, reject) => {
+      timer = setTimeout(() => reject(this.lost(undefined, true, true)), this.timeout * 1000);
+    });
+    try {
+      return await Promise.race([work, late]);
+    } catch (error) {
+      work.catch(() => undefined);
+      abort();
+      throw error;
+    } finally {
+      clearTimeout(timer);
+    }
+  }
+
+  async #refused(answer) {
+    try {
+      return told(await answer.json());
+    } catch {
+      const text = `${this.url} answered ${answer.status}, and not as a belljar server does`;
+      return new BelljarError(text, { code: 'server.answer', blame: 'machine' });
+    }
+  }
+
+  lost(error, isLate, isReached) {
+    const why = error?.cause?.message || error?.message || String(error);
+    const [code, text] = isLate
+      ? ['server.timeout', `${this.url} did not answer in time`]
+      : isReached
+        ? ['server.lost', `the connection to ${this.url} was lost: ${why}`]
+        : ['server.unreachable', `${this.url} cannot be reached: ${why}`];
+    return new BelljarError(text, { code, blame: 'machine' });
+  }
+}
+
+/** The error for a problem that the server tells. */
+function told({ detail, code, blame, hint, reasons }) {
+  if (typeof code !== 'string') throw new TypeError('no problem');
+  return new BelljarError(detail, { code, blame, hint, reasons });
+}
+
+function retryAfter({ status, headers }, { code }) {
+  if (status === 409 && code === 'idempotency_key') return FIRST_PAUSE;
+  const seconds = headers.get('retry-after');
+  if (![429, 503].includes(status) || seconds === null) return undefined;
+  return Number(seconds) <= LONGEST ? Number(seconds) : undefined;
+}
+
+function pauseAfter(attempt) {
+  return Math.min(FIRST_PAUSE * 2 ** attempt, LONGEST_PAUSE) * (0.75 + Math.random() / 2);
+}
+
+function field(event) {
+  let name;
+  let data;
+  for (const line of event.split('\n')) {
+    if (line.startsWith('event:')) name = line.slice(6).trim();
+    else if (line.startsWith('data:')) data = line.slice(5);
+  }
+  return data === undefined ? undefined : [name, data];
+}
+
+module.exports = { Link, told };

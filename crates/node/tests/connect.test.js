@@ -1,0 +1,103 @@
+'use strict';
+
+// What only a runtime does that is a server: the tests of both are in the other files.
+
+const assert = require('node:assert/strict');
+const http = require('node:http');
+const { test } = require('node:test');
+const { BelljarError, connect } = require('..');
+const { isThere, runtimes } = require('./both.js');
+
+/** A server that answers with what it is told, one answer after the other. */
+async function scripted(...answers) {
+  const seen = [];
+  const server = http.createServer((request, response) => {
+    request.resume().on('end', () => {
+      seen.push(request);
+      const answer = answers.length > 1 ? answers.shift() : answers[0];
+      if (answer === null) return request.socket.destroy();
+      const [status, headers, body] = answer;
+      response.writeHead(status, headers).end(typeof body === 'string' ? body : JSON.stringify(body));
+    });
+  });
+  await new Promise((resolve) => server.listen(0, '127.0.0.1', resolve));
+  const url = `http://127.0.0.1:${server.address().port}`;
+  return { url, seen, close: () => server.close() };
+}
+
+const STREAM = { 'content-type': 'text/event-stream' };
+const OUTCOME = 'event: outcome\ndata: {"success":true,"stdout":"1\\n","files":[]}\n\n';
+const busy = (after) => [503, { 'retry-after': after }, { detail: 'no', code: 'busy', blame: 'machine' }];
+
+test('the environment names the server', { skip: !isThere }, async () => {
+  const before = { ...process.env };
+  delete process.env.BELLJAR_URL;
+  assert.throws(() => connect(), /BELLJAR_URL/);
+  process.env.BELLJAR_URL = `${runtimes.served.url}/`;
+  process.env.BELLJAR_KEY = runtimes.served.key;
+  try {
+    assert.equal((await connect().run('print(1)', { image: 'core' })).stdout, '1\n');
+  } finally {
+    process.env = before;
+  }
+});
+
+test('wrong options are named', () => {
+  for (const url of ['example.org', 'ftp://example.org', 'https://me:secret@example.org', 'http://a/?b']) {
+    assert.throws(() => connect({ url }), { code: 'argument' }, url);
+  }
+  assert.throws(() => connect({ url: 'http://a', timeout: 0 }), { code: 'argument' });
+  assert.throws(() => connect({ url: 'http://a', retrys: 1 }), /retrys/);
+});
+
+test('a wrong key and no server are told apart', { skip: !isThere }, async () => {
+  const wrong = connect({ ...runtimes.served, key: 'belljar_wrong' });
+  await assert.rejects(wrong.run('1'), { name: 'BelljarError', code: 'no_key' });
+  const { url, close } = await scripted([200, {}, '']);
+  close();
+  await assert.rejects(connect({ url, retries: 1 }).run('1'), { code: 'server.unreachable' });
+});
+
+test('a busy server is asked again', async () => {
+  const server = await scripted(busy('0'), busy('0'), [200, STREAM, OUTCOME]);
+  assert.equal((await connect({ url: server.url }).run('print(1)')).stdout, '1\n');
+  assert.equal(server.seen.length, 3);
+  server.close();
+  const late = await scripted(busy('3600'));
+  await assert.rejects(connect({ url: late.url }).run('1'), { code: 'busy' });
+  assert.equal(late.seen.length, 1);
+  late.close();
+});
+
+test('what is made is made once, and a session’s run is not repeated', async () => {
+  const made = [201, {}, { id: '0123' }];
+  const server = await scripted(null, made, null, [204, {}, '']);
+  const session = await connect({ url: server.url }).session();
+  const keys = new Set(server.seen.map((request) => request.headers['idempotency-key']));
+  assert.deepEqual([server.seen.length, keys.size], [2, 1]);
+  await assert.rejects(session.run('x += 1'), { code: 'server.lost' });
+  assert.equal(server.seen.length, 3);
+  server.close();
+});
+
+test('a stream that breaks off is an error', async () => {
+  const server = await scripted([200, STREAM, 'event: run\ndata: {"id":"1"}\n\n']);
+  await assert.rejects(connect({ url: server.url }).run('1'), { code: 'server.lost' });
+  server.close();
+});
+
+test('a silent server', async () => {
+  const server = http.createServer(() => undefined);
+  await new Promise((resolve) => server.listen(0, '127.0.0.1', resolve));
+  const url = `http://127.0.0.1:${server.address().port}`;
+  await assert.rejects(connect({ url, timeout: 0.2 }).run('1'), { code: 'server.timeout' });
+  server.closeAllConnections();
+  server.close();
+});
+
+test('paths stay in their session', { skip: !isThere }, async () => {
+  const session = await runtimes.server.session({ image: 'core' });
+  await assert.rejects(session.files.read('../../../images'), BelljarError);
+  session.close();
+  await assert.rejects(session.run('1'), { code: 'session.not_found' });
+});

@@ -1,0 +1,45 @@
+"""Runtimes that are servers."""
+
+from __future__ import annotations
+
+import os
+from typing import TYPE_CHECKING, cast
+
+from ._errors import make
+from ._http import Link
+from ._remote import Runtime as Server
+from ._runtime import Runtime
+
+if TYPE_CHECKING:
+    import ssl
+
+    from . import _belljar
+
+
+def connect(
+    url: str | None = None,
+    key: str | None = None,
+    *,
+    timeout: float | None = 60.0,
+    retries: int = 4,
+    ssl_context: ssl.SSLContext | None = None,
+    keep_sessions: bool = False,
+) -> Runtime:
+    """Returns a runtime whose runs and sessions are those of a server (``belljar serve``).
+
+    ``url`` is ``https://HOST``, ``http://HOST:PORT`` or ``unix:/PATH``, by default
+    ``BELLJAR_URL``; ``key`` is by default ``BELLJAR_KEY``. Nothing is sent before the first call.
+
+    ``timeout`` is how many seconds the server may be silent, beyond the time that a run may take;
+    None waits for ever. ``retries`` is how often a request is sent again. Sessions made through
+    this object end with it unless ``keep_sessions``.
+    """
+    url = url or os.environ.get("BELLJAR_URL")
+    if not url:
+        message = "connect needs a URL: give one, or set BELLJAR_URL"
+        raise make(message, "refused", reasons=[("url", "missing", message)])
+    link = Link(url, key or os.environ.get("BELLJAR_KEY"), timeout, retries, ssl_context)
+    runtime = Runtime.__new__(Runtime)
+    # Has the methods of the native half.
+    runtime._take(cast("_belljar.Runtime", Server(link, keep_sessions)))
+    return runtime

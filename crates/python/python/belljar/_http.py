@@ -1,0 +1,513 @@
+"""Requests to a server: connections, retries, and calls that another thread may abort."""
+
+from __future__ import annotations
+
+import http.client
+import json
+import os
+import random
+import select
+import socket
+import threading
+import time
+from typing import TYPE_CHECKING, Any, BinaryIO
+from urllib.parse import unquote, urlsplit
+
+from ._errors import BelljarError, make
+
+if TYPE_CHECKING:
+    import asyncio
+    import ssl
+    from collections.abc import Callable, Iterator, Mapping
+    from concurrent.futures import ThreadPoolExecutor
+
+# Seconds to connect.
+_CONNECT = 10.0
+# Seconds after which an unused connection is not used again; the server closes it after 30.
+_IDLE = 20.0
+# Seconds before the second attempt; doubled for each further one.
+_BACKOFF = 0.1
+# The longest wait before another attempt. A server that asks for more is not asked again.
+_LONGEST = 30.0
+# Asynchronous calls at once; more wait.
+_THREADS = 256
+_PIECE = 256 << 10
+# The link's own timeout.
+_USUAL = -1.0
+
+
+class Call:
+    """A call of the caller's, which may take several requests. Any thread may abort it."""
+
+    __slots__ = ("_connection", "_lock", "aborted", "loop")
+
+    def __init__(self, loop: asyncio.AbstractEventLoop | None = None) -> None:
+        self.aborted = threading.Event()
+        self.loop = loop
+        self._lock = threading.Lock()
+        self._connection: http.client.HTTPConnection | None = None
+
+    def hold(self, connection: http.client.HTTPConnection) -> None:
+        """Names the connection that an abort ends."""
+        with self._lock:
+            self._connection = connection
+            if self.aborted.is_set():
+                raise Aborted
+
+    def release(self) -> None:
+        """The connection is free for other calls."""
+        with self._lock:
+            self._connection = None
+
+    def abort(self) -> None:
+        """Ends the call: the server interrupts its run."""
+        with self._lock:
+            self.aborted.set()
+            held = self._connection.sock if self._connection is not None else None
+        if held is not None:
+            try:
+                held.shutdown(socket.SHUT_RDWR)
+            except (OSError, ValueError):
+                pass
+
+
+class Aborted(Exception):
+    """The caller does not wait for the call any more."""
+
+
+class Answer:
+    """An answer whose head has arrived."""
+
+    __slots__ = ("_call", "_connection", "_is_read", "_link", "_response", "status")
+
+    def __init__(self, link: Link, call: Call, connection: _Joined) -> None:
+        self._link = link
+        self._call = call
+        self._connection = connection
+        self._response = connection.getresponse()
+        self._is_read = False
+        self.status = self._response.status
+
+    def header(self, name: str) -> str | None:
+        return self._response.getheader(name)
+
+    def read(self) -> bytes:
+        """The whole body."""
+        try:
+            data = self._response.read()
+        except (OSError, http.client.HTTPException, ValueError) as error:
+            raise self.broken(error) from error
+        self._done()
+        return data
+
+    def copy(self, to: BinaryIO) -> None:
+        """Writes the body to a file as it arrives."""
+        while True:
+            try:
+                piece = self._response.read(_PIECE)
+            except (OSError, http.client.HTTPException, ValueError) as error:
+                raise self.broken(error) from error
+            if not piece:
+                break
+            to.write(piece)
+        self._done()
+
+    def events(self) -> Iterator[tuple[str, Any]]:
+        """Server-sent events: each type, and its data from JSON."""
+        if self._connection.sock is not None:
+            # The server sends something every 15 seconds.
+            self._connection.sock.settimeout(self._link.timeout)
+        name, data = "", []
+        while True:
+            try:
+                line = self._response.readline()
+            except (OSError, http.client.HTTPException, ValueError) as error:
+                raise self.broken(error) from error
+            text = line.rstrip(b"\r\n")
+            if text.startswith(b"data:"):
+                data.append(text[5:])
+            elif text.startswith(b"event:"):
+                name = text[6:].strip().decode()
+            elif not text and data:
+                yield name, json.loads(b"\n".join(data))
+                name, data = "", []
+            if not line:
+                break
+        self._done()
+
+    def broken(self, error: Exception) -> Exception:
+        """Why the body ended early."""
+        self.close()
+        return Aborted() if self._call.aborted.is_set() else self._link.lost(error, sent=True)
+
+    def _done(self) -> None:
+        self._is_read = True
+        self._call.release()
+        if self._response.isclosed() and not self._response.will_close:
+            self._link.give_back(self._connection)
+        else:
+            self._connection.close()
+
+    def close(self) -> None:
+        """Drops an answer that was not read to its end, with its connection."""
+        if not self._is_read:
+            self._is_read = True
+            self._call.release()
+            self._response.close()
+            self._connection.close()
+
+
+class Link:
+    """A server: its address, its key, and open connections to it."""
+
+    def __init__(
+        self,
+        url: str,
+        key: str | None,
+        timeout: float | None,
+        retries: int,
+        context: ssl.SSLContext | None,
+    ) -> None:
+        self.url = url.rstrip("/")
+        self.timeout = timeout
+        self.retries = retries
+        self._connect, self._base = _connector(self.url, context)
+        self._headers = {"Accept": "application/json", "User-Agent": "belljar-python"}
+        if key:
+            self._headers["Authorization"] = f"Bearer {key}"
+        self._lock = threading.Lock()
+        self._idle: list[tuple[float, _Joined]] = []
+        self._pools: dict[str, ThreadPoolExecutor] = {}
+        self._calls: set[Call] = set()
+        self._process = os.getpid()
+        self.is_closed = False
+
+    def do(self, work: Callable[[Call], Any], later: bool) -> Any:
+        """Does work here and now, or returns what an event loop awaits."""
+        self.check()
+        return self._awaited(work) if later else self._done(work, Call())
+
+    def _done(self, work: Callable[[Call], Any], call: Call) -> Any:
+        self._calls.add(call)
+        try:
+            return work(call)
+        except Aborted:
+            self.check()
+            raise
+        except BaseException:
+            # Ctrl-C, or a function for events that failed.
+            call.abort()
+            raise
+        finally:
+            self._calls.discard(call)
+
+    async def _awaited(self, work: Callable[[Call], Any]) -> Any:
+        import asyncio
+        import contextvars
+
+        try:
+            loop = asyncio.get_running_loop()
+        except RuntimeError:
+            raise RuntimeError("no event loop runs on this thread") from None
+        call = Call(loop)
+        run = contextvars.copy_context().run
+        try:
+            return await loop.run_in_executor(self._pool("calls"), run, self._done, work, call)
+        except asyncio.CancelledError:
+            call.abort()
+            raise
+
+    def later(self, work: Callable[[], object]) -> None:
+        """Does small work on another thread. The caller does not learn that it failed."""
+        if self.is_closed or self._process != os.getpid():
+            return
+
+        def quietly() -> None:
+            try:
+                work()
+            except (BelljarError, Aborted):
+                pass
+
+        try:
+            self._pool("answers").submit(quietly)
+        except RuntimeError:
+            # The interpreter exits.
+            pass
+
+    def _pool(self, name: str) -> ThreadPoolExecutor:
+        with self._lock:
+            if name not in self._pools:
+                from concurrent.futures import ThreadPoolExecutor
+
+                self._pools[name] = ThreadPoolExecutor(_THREADS, f"belljar-{name}")
+            return self._pools[name]
+
+    def check(self) -> None:
+        """Raises if the link was closed, or belongs to the process before a fork."""
+        if self._process != os.getpid():
+            message = "the connection belongs to the process before the fork: make one in this one"
+            raise make(message, "forked")
+        if self.is_closed:
+            raise make("the connection to the server was closed", "closed")
+
+    def close(self) -> None:
+        """Aborts all calls, and closes the connections. Later calls raise."""
+        self.is_closed = True
+        for call in list(self._calls):
+            call.abort()
+        with self._lock:
+            idle, self._idle = self._idle, []
+            pools, self._pools = self._pools, {}
+        for _, connection in idle:
+            connection.close()
+        for pool in pools.values():
+            pool.shutdown(wait=False)
+
+    def ask(
+        self,
+        call: Call,
+        method: str,
+        path: str,
+        body: bytes | Callable[[], BinaryIO] | None = None,
+        headers: Mapping[str, str] | None = None,
+        *,
+        repeatable: bool = True,
+        silence: float | None = _USUAL,
+    ) -> Answer:
+        """Sends a request until it is answered, and raises what the server refuses.
+
+        A request is sent again if the server was not reached, answers that it is busy, or, where
+        ``repeatable``, if the connection was lost. ``silence`` is how long the answer may take.
+        """
+        wanted = {**self._headers, **(headers or {})}
+        wait = self.timeout if silence == _USUAL else silence
+        attempt = 0
+        while True:
+            sent = False
+            connection = self._take()
+            try:
+                call.hold(connection)
+                if connection.sock is None:
+                    connection.timeout = _CONNECT
+                    connection.connect()
+                    assert connection.sock is not None
+                    connection.sock.setsockopt(socket.SOL_SOCKET, socket.SO_KEEPALIVE, 1)
+                sent = True
+                return self._checked(self._send(call, connection, method, path, body, wanted, wait))
+            except _Again as again:
+                if again.seconds is None or (attempt >= self.retries and not again.is_under_way):
+                    raise again.error from None
+                pause = max(again.seconds, _pause(attempt))
+            except (OSError, http.client.HTTPException) as error:
+                call.release()
+                connection.close()
+                if call.aborted.is_set():
+                    raise Aborted from None
+                is_over = isinstance(error, TimeoutError) and sent
+                if attempt >= self.retries or is_over or (sent and not repeatable):
+                    raise self.lost(error, sent) from error
+                pause = _pause(attempt)
+            except BaseException:
+                call.release()
+                connection.close()
+                if call.aborted.is_set():
+                    raise Aborted from None
+                raise
+            attempt += 1
+            if call.aborted.wait(pause):
+                raise Aborted
+
+    def json(self, call: Call, method: str, path: str, body: Any = None, **options: Any) -> Any:
+        """Sends JSON, and returns the answer's."""
+        headers = dict(options.pop("headers", None) or {})
+        if body is not None:
+            body = body if isinstance(body, bytes) else dumped(body)
+            headers["Content-Type"] = "application/json"
+        read = self.ask(call, method, path, body, headers, **options).read()
+        return json.loads(read) if read else None
+
+    def _take(self) -> _Joined:
+        self.check()
+        oldest = time.monotonic() - _IDLE
+        while True:
+            with self._lock:
+                if not self._idle:
+                    return self._connect()
+                since, connection = self._idle.pop()
+            # A connection that can be read was closed by the server.
+            if since > oldest and connection.sock and not _can_be_read(connection.sock):
+                return connection
+            connection.close()
+
+    def give_back(self, connection: _Joined) -> None:
+        with self._lock:
+            if not self.is_closed:
+                self._idle.append((time.monotonic(), connection))
+                return
+        connection.close()
+
+    def _send(
+        self,
+        call: Call,
+        connection: _Joined,
+        method: str,
+        path: str,
+        body: bytes | Callable[[], BinaryIO] | None,
+        headers: dict[str, str],
+        silence: float | None,
+    ) -> Answer:
+        assert connection.sock is not None
+        connection.sock.settimeout(silence)
+        path = self._base + path
+        try:
+            if callable(body):
+                with body() as file:
+                    headers = {**headers, "Content-Length": str(_length(file))}
+                    connection.request(method, path, file, headers)
+            else:
+                connection.request_joined(method, path, body, headers)
+        except (BrokenPipeError, ConnectionResetError):
+            # A server that refuses a body answers before it has read all of it.
+            pass
+        return Answer(self, call, connection)
+
+    def _checked(self, answer: Answer) -> Answer:
+        if answer.status < 400:
+            return answer
+        after = answer.header("Retry-After")
+        error = self._refused(answer)
+        seconds = None
+        is_under_way = answer.status == 409 and error.code == "idempotency_key"
+        if answer.status in (429, 503) and after is not None:
+            try:
+                seconds = float(after)
+            except ValueError:
+                seconds = 1.0
+        elif is_under_way:
+            seconds = _BACKOFF
+        if seconds is not None and seconds > _LONGEST:
+            seconds = None
+        raise _Again(error, seconds, is_under_way)
+
+    def _refused(self, answer: Answer) -> Any:
+        try:
+            return refused(json.loads(answer.read()))
+        except (ValueError, KeyError, TypeError, AttributeError):
+            message = f"{self.url} answered {answer.status}, and not as a belljar server does"
+            return make(message, "server.answer", "machine")
+
+    def lost(self, error: Exception, sent: bool) -> Exception:
+        """The exception for a connection that failed."""
+        why = f"{type(error).__name__}: {error}" if str(error) else type(error).__name__
+        if isinstance(error, TimeoutError) and sent:
+            return make(f"{self.url} did not answer in time", "server.timeout", "machine")
+        if sent:
+            message = f"the connection to {self.url} was lost: {why}"
+            return make(message, "server.lost", "machine")
+        hint = "start it with: belljar serve; or check the URL"
+        return make(f"{self.url} cannot be reached: {why}", "server.unreachable", "machine", hint)
+
+
+class _Again(Exception):
+    """The server refuses, and the seconds after which it may not, if it says so."""
+
+    def __init__(self, error: Exception, seconds: float | None, is_under_way: bool) -> None:
+        self.error = error
+        self.seconds = seconds
+        self.is_under_way = is_under_way
+
+
+def refused(problem: Mapping[str, Any]) -> BelljarError:
+    """The exception for a problem that the server tells."""
+    reasons = [(one["field"], one["kind"], one["message"]) for one in problem.get("reasons", ())]
+    hint = problem.get("hint")
+    return make(problem["detail"], problem["code"], problem["blame"], hint, reasons)
+
+
+def dumped(value: Any) -> bytes:
+    """JSON, as short as it can be."""
+    return json.dumps(value, separators=(",", ":"), allow_nan=False, ensure_ascii=False).encode()
+
+
+def _pause(attempt: int) -> float:
+    jitter: float = random.uniform(0.75, 1.25)  # noqa: S311
+    return min(_BACKOFF * 2.0**attempt, 5.0) * jitter
+
+
+def _length(file: BinaryIO) -> int:
+    at = file.tell()
+    length = file.seek(0, os.SEEK_END) - at
+    file.seek(at)
+    return length
+
+
+def _can_be_read(held: socket.socket) -> bool:
+    if hasattr(select, "poll"):
+        poll = select.poll()
+        poll.register(held, select.POLLIN)
+        return bool(poll.poll(0))
+    return bool(select.select([held], [], [], 0)[0])
+
+
+class _Joined(http.client.HTTPConnection):
+    """Sends the head of a request together with a body of bytes, in one packet if they fit."""
+
+    _held: list[bytes] | None = None
+
+    def send(self, data: Any) -> None:
+        if self._held is None:
+            super().send(data)
+        else:
+            self._held.append(data)
+
+    def request_joined(
+        self, method: str, path: str, body: bytes | None, headers: Mapping[str, str]
+    ) -> None:
+        self._held = []
+        try:
+            self.request(method, path, body, headers)
+        finally:
+            held, self._held = self._held, None
+        self.send(b"".join(held))
+
+
+class _SecureConnection(_Joined, http.client.HTTPSConnection):
+    pass
+
+
+class _UnixConnection(_Joined):
+    def __init__(self, path: str) -> None:
+        super().__init__("localhost", blocksize=_PIECE)
+        self._path = path
+
+    def connect(self) -> None:
+        self.sock = socket.socket(socket.AF_UNIX, socket.SOCK_STREAM)
+        self.sock.settimeout(self.timeout)
+        self.sock.connect(self._path)
+
+
+def _connector(url: str, context: ssl.SSLContext | None) -> tuple[Callable[[], _Joined], str]:
+    """What makes connections to a URL, and the path below which the server is."""
+    parts = urlsplit(url)
+    if parts.scheme == "unix":
+        path = unquote(parts.path)
+        return lambda: _UnixConnection(path), ""
+    host, base = parts.hostname or "", parts.path.rstrip("/")
+    is_odd = parts.query or parts.fragment or parts.username or parts.password
+    if parts.scheme not in ("http", "https") or not host or is_odd:
+        message = f"{url} is not the address of a server: http://HOST:PORT or https://HOST"
+        raise make(message, "refused", reasons=[("url", "invalid", message)])
+    if parts.scheme == "http":
+        port = parts.port or 80
+        return lambda: _Joined(host, port, blocksize=_PIECE), base
+
+    def secure() -> _Joined:
+        nonlocal context
+        if context is None:
+            import ssl
+
+            context = ssl.create_default_context()
+        port = parts.port or 443
+        return _SecureConnection(host, port, blocksize=_PIECE, context=context)
+
+    return secure, base

@@ -1,0 +1,276 @@
+"""What only a runtime does that is a server: the tests for both are in the other files."""
+
+import asyncio
+import gc
+import json
+import os
+import socket
+import threading
+import time
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+
+import pytest
+
+import belljar
+
+
+class Scripted:
+    """A server that answers with what it is told, one answer after the other."""
+
+    def __init__(self, *answers):
+        script, self.seen = list(answers), []
+
+        class Handler(BaseHTTPRequestHandler):
+            protocol_version = "HTTP/1.1"
+
+            def answer(handler):  # noqa: N805
+                length = int(handler.headers.get("Content-Length", 0))
+                body = handler.rfile.read(length)
+                self.seen.append((handler.command, handler.path, dict(handler.headers), body))
+                answer = script.pop(0) if len(script) > 1 else script[0]
+                if answer is None:
+                    handler.connection.close()
+                    handler.close_connection = True
+                    return
+                status, headers, document = answer
+                data = json.dumps(document).encode()
+                handler.send_response(status)
+                for name, value in {**headers, "Content-Length": len(data)}.items():
+                    handler.send_header(name, str(value))
+                handler.end_headers()
+                handler.wfile.write(data)
+
+            do_GET = do_POST = do_PUT = do_DELETE = answer  # noqa: N815
+
+            def log_message(self, *_):
+                pass
+
+        self._server = ThreadingHTTPServer(("127.0.0.1", 0), Handler)
+        self._server.daemon_threads = True
+        threading.Thread(target=self._server.serve_forever, daemon=True).start()
+        self.url = f"http://127.0.0.1:{self._server.server_port}"
+
+    def __enter__(self):
+        return self
+
+    def __exit__(self, *_):
+        self._server.shutdown()
+        self._server.server_close()
+
+
+OUTCOME = {"success": True, "stdout": "1\n", "result": None, "error": None, "files": []}
+SESSION = {"id": "0123", "name": None}
+
+
+def problem(status, code, **headers):
+    document = {"status": status, "detail": "no", "code": code, "blame": "machine"}
+    return status, headers, document
+
+
+def test_the_environment_names_the_server(monkeypatch, served):
+    url, key = served
+    monkeypatch.delenv("BELLJAR_URL", raising=False)
+    with pytest.raises(belljar.RefusedError, match="BELLJAR_URL"):
+        belljar.connect()
+    monkeypatch.setenv("BELLJAR_URL", url + "/")
+    monkeypatch.setenv("BELLJAR_KEY", key)
+    with belljar.connect() as runtime:
+        assert runtime.run("print(1)", image="core").stdout == "1\n"
+
+
+@pytest.mark.parametrize(
+    "url",
+    ["example.org", "ftp://example.org", "http://", "https://me:secret@example.org", "http://a/?b"],
+)
+def test_a_url_that_is_no_server(url):
+    with pytest.raises(belljar.RefusedError) as caught:
+        belljar.connect(url)
+    assert caught.value.reasons[0].field == "url"
+
+
+def test_a_key_that_nobody_has(served):
+    with (
+        belljar.connect(served[0], "belljar_wrong") as runtime,
+        pytest.raises(belljar.ServerError) as caught,
+    ):
+        runtime.run("1")
+    assert caught.value.code == "no_key"
+    assert caught.value.hint
+
+
+def test_no_server():
+    with Scripted((200, {}, {})) as server:
+        url = server.url
+    with belljar.connect(url, retries=1) as runtime, pytest.raises(belljar.ServerError) as caught:
+        runtime.run("1")
+    assert caught.value.code == "server.unreachable"
+    assert url in str(caught.value)
+
+
+def test_another_kind_of_server():
+    with (
+        Scripted((502, {}, "bad gateway")) as server,
+        belljar.connect(server.url) as runtime,
+        pytest.raises(belljar.ServerError) as caught,
+    ):
+        runtime.run("1")
+    assert caught.value.code == "server.answer"
+
+
+def test_a_busy_server_is_asked_again():
+    busy = problem(503, "busy", **{"Retry-After": "0"})
+    with Scripted(busy, busy, (200, {}, OUTCOME)) as server, belljar.connect(server.url) as runtime:
+        assert runtime.run("print(1)").stdout == "1\n"
+        assert len(server.seen) == 3
+    with Scripted(busy) as server, belljar.connect(server.url, retries=1) as runtime:
+        with pytest.raises(belljar.BusyError):
+            runtime.run("print(1)")
+        assert len(server.seen) == 2
+    late = problem(429, "limit", **{"Retry-After": "3600"})
+    with Scripted(late) as server, belljar.connect(server.url) as runtime:
+        with pytest.raises(belljar.BusyError):
+            runtime.run("print(1)")
+        assert len(server.seen) == 1
+
+
+def test_a_lost_answer():
+    lost = None
+    with Scripted(lost, (200, {}, OUTCOME)) as server, belljar.connect(server.url) as runtime:
+        # Nothing outside of the sandbox has happened.
+        assert runtime.run("print(1)").success
+        assert len(server.seen) == 2
+    answers = (201, {}, SESSION), lost, (204, {}, None)
+    with Scripted(*answers) as server, belljar.connect(server.url) as runtime:
+        session = runtime.session()
+        with pytest.raises(belljar.ServerError) as caught:
+            session.run("x += 1")
+        assert caught.value.code == "server.lost"
+        assert len(server.seen) == 2
+
+
+def test_what_is_made_is_made_once():
+    under_way = problem(409, "idempotency_key")
+    with Scripted(None, under_way, (201, {}, SESSION)) as server:
+        with belljar.connect(server.url, keep_sessions=True) as runtime:
+            assert runtime.session().id == "0123"
+        keys = {headers["Idempotency-Key"] for _, _, headers, _ in server.seen}
+        assert (len(server.seen), len(keys)) == (3, 1)
+
+
+def test_a_silent_server():
+    with socket.create_server(("127.0.0.1", 0)) as listener:
+        url = f"http://127.0.0.1:{listener.getsockname()[1]}"
+        with belljar.connect(url, timeout=0.2) as runtime:
+            began = time.monotonic()
+            with pytest.raises(belljar.ServerError) as caught:
+                runtime.sessions()
+            assert time.monotonic() - began < 5
+            assert caught.value.code == "server.timeout"
+    with (
+        Scripted((200, {}, {"sessions": []})) as server,
+        belljar.connect(server.url, timeout=None) as runtime,
+    ):
+        assert runtime.sessions() == []
+
+
+def test_sessions_end_with_their_runtime(served, server):
+    def there():
+        return {info.id for info in server.sessions()}
+
+    with belljar.connect(*served) as runtime:
+        session = runtime.session(image="core")
+        assert session.id in there()
+    assert session.id not in there()
+    with pytest.raises(belljar.ClosedError):
+        session.run("1")
+    with belljar.connect(*served, keep_sessions=True) as runtime:
+        id = runtime.session(image="core", init_code="x = 1").id
+        gc.collect()
+    assert server.find(id).get("x") == 1
+    gc.collect()
+    # A session that was found does not end with its handle.
+    assert server.find(id).get("x") == 1
+    server.find(id).close()
+    assert id not in there()
+
+
+def test_a_closed_runtime_ends_what_it_waits_for(served):
+    runtime = belljar.connect(*served)
+    threading.Timer(0.5, runtime.close).start()
+    began = time.monotonic()
+    with pytest.raises(belljar.ClosedError):
+        runtime.run("while True: pass", image="core", timeout=60)
+    assert time.monotonic() - began < 10
+
+
+def test_large_files_go_both_ways(server, tmp_path):
+    data = os.urandom(3 << 20)
+    (tmp_path / "big").write_bytes(data)
+    code = "data = open('in/big', 'rb').read()\nn = open('out', 'wb').write(data[::-1])\nresult = n"
+    files = {"in/big": tmp_path / "big", "small": "text"}
+    run = server.run(code, image="core", files=files)
+    assert run.result == len(data)
+    assert run["out"] == data[::-1]
+    assert [path.name for path in run.save(tmp_path / "copies")] == ["out"]
+    assert (tmp_path / "copies" / "out").read_bytes() == data[::-1]
+    with server.session(image="core") as session:
+        assert session.run(code, files=files).result == len(data)
+        assert session.get("n") == len(data)
+        assert session.files.read("out", 1, 5) == data[::-1][1:5]
+
+
+def test_a_server_cannot_name_files_elsewhere(tmp_path):
+    files = [{"path": "../evil", "size": 1}]
+    answers = (200, {}, {**OUTCOME, "run": "1", "files": files}), (200, {}, "x")
+    with Scripted(*answers) as server, belljar.connect(server.url) as runtime:
+        run = runtime.run("1")
+        with pytest.raises(belljar.ServerError):
+            run.save(tmp_path / "in")
+    assert not (tmp_path / "evil").exists()
+
+
+async def test_many_at_once(server):
+    async def one(number: int) -> int:
+        await asyncio.sleep(0.05)
+        return number * 2
+
+    async def run(number):
+        code = f"import tools\nresult = await tools.one({number})"
+        return (await server.arun(code, image="core", tools=[one], timeout=60)).result
+
+    assert await asyncio.gather(*(run(number) for number in range(20))) == list(range(0, 40, 2))
+
+
+def test_calls_that_take_too_long_are_cancelled(server):
+    ended = threading.Event()
+
+    async def slow() -> None:
+        try:
+            await asyncio.sleep(30)
+        except asyncio.CancelledError:
+            ended.set()
+            raise
+
+    code = "import tools\ntry:\n    tools.slow()\nexcept tools.ToolError as e:\n    print(e.kind)"
+    run = server.run(code, image="core", tools=[belljar.Tool(slow, timeout=0.2)])
+    assert run.stdout == "timeout\n"
+    assert ended.wait(5)
+
+
+@pytest.mark.skipif(not hasattr(os, "fork"), reason="there is no fork")
+def test_a_fork_needs_its_own_connection(server):
+    child = os.fork()
+    if child == 0:
+        try:
+            server.run("1")
+        except belljar.ForkedError:
+            os._exit(3)
+        os._exit(1)
+    assert os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]) == 3
+
+
+def test_what_a_server_does_not_do(server, tmp_path):
+    with pytest.raises(belljar.RefusedError, match="files"):
+        server.run("1", mounts={"/data": tmp_path})
+    with pytest.raises(belljar.ServerError, match="snapshots"):
+        server.snapshots()

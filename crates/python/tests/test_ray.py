@@ -349,6 +349,7 @@ async def test_sessions_on_an_event_loop(store_pool):
     assert await session.aget("log") == 1
 
 
+@pytest.mark.here("workers have runtimes of their own")
 def test_a_worker_killed_in_the_middle_of_a_sessions_run(store_pool, store, runtime):
     session = store_pool.create(init_code="x = 1")
     # From the store: asking a worker would wait for the run.

@@ -14,6 +14,8 @@ import pytest
 
 import belljar
 
+pytestmark = pytest.mark.here("a server has a store of its own")
+
 LEASE = 0.6
 
 

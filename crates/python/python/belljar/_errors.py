@@ -112,6 +112,7 @@ _BY_CODE = {
     "no_such_file": NoSuchFileError,
     "run.not_found": NoSuchFileError,
     "bad_field": RefusedError,
+    "bad_query": RefusedError,
     "limit": BusyError,
     "memory_budget": BusyError,
     "stopping": BusyError,

@@ -81,7 +81,7 @@ class StoredSessions(Handle):
             runtime = default_runtime()
         options = _node(name, lease, patience, durable)
         self._runtime = runtime
-        self._core = _belljar.Stored.open(runtime._core, _url(store), options, False)
+        self._core = _belljar.Stored.open(_here(runtime), _url(store), options, False)
 
     @classmethod
     async def aopen(
@@ -104,7 +104,7 @@ class StoredSessions(Handle):
         options = _node(name, lease, patience, durable)
         sessions = cls.__new__(cls)
         sessions._runtime = runtime
-        sessions._core = await _belljar.Stored.open(runtime._core, _url(store), options, True)
+        sessions._core = await _belljar.Stored.open(_here(runtime), _url(store), options, True)
         return sessions
 
     @property
@@ -540,6 +540,17 @@ def _url(store: str | os.PathLike[str]) -> str:
     if isinstance(store, str) and ":" in store.partition("/")[0]:
         return store
     return os.path.abspath(store)
+
+
+def _here(runtime: Runtime) -> _belljar.Runtime:
+    """The native half of a runtime."""
+    core = runtime._core
+    if not isinstance(core, _belljar.Runtime):
+        raise TypeError(
+            "a store needs a Runtime of this process: a server shares sessions with "
+            "belljar serve --store"
+        )
+    return core
 
 
 def _node(

@@ -148,6 +148,21 @@ def test_limits_hold(runtime):
     assert run.error.kind == "memory"
 
 
+def test_limits_are_options_or_one_dictionary(runtime):
+    limits = {"timeout": 30, "fuel": 50_000_000, "memory_mb": None}
+    for options in ({"limits": limits}, {"timeout": 30, "limits": limits}):
+        run = runtime.run("while True: pass", image="core", **options)
+        assert run.error.kind == "fuel"
+    # An option has precedence, wherever it stands.
+    for options in ({"limits": limits, "timeout": 0.2}, {"timeout": 0.2, "limits": limits}):
+        run = runtime.run("import time\ntime.sleep(5)", image="core", **options)
+        assert run.error.kind == "timeout"
+    with pytest.raises(TypeError, match="limits has no option 'timeuot'; did you mean 'timeout'"):
+        runtime.run("1", limits={"timeuot": 1})
+    with runtime.session(image="core", limits={"fuel": 50_000_000}) as session:
+        assert session.run("while True: pass").error.kind == "fuel"
+
+
 def test_policies(runtime):
     run = runtime.run("import os", image="core", policy="strict")
     assert run.error.kind == "policy"

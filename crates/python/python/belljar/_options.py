@@ -12,9 +12,9 @@ if TYPE_CHECKING:
     Extras = dict[str, Any]
 
 RUN_OPTIONS = frozenset(
-    """aliases args capture cwd deterministic dialect echo env files fuel image input max_files
-    memory_mb mounts on_event output_bytes policy result run_env seed stdin threads timeout
-    tool_limits tools typed variables workspace_mb""".split()
+    """aliases args capture cwd deterministic dialect echo env files fuel image input limits
+    max_files memory_mb mounts on_event output_bytes policy result run_env seed stdin threads
+    timeout tool_limits tools typed variables workspace_mb""".split()
 )
 _OWN_OPTIONS = frozenset("client history idle labels lease lifetime total_fuel".split())
 SESSION_OPTIONS = (
@@ -24,6 +24,8 @@ SESSION_OPTIONS = (
     | {"init_code"}
 )
 RESTORE_OPTIONS = frozenset("client id idle lease lifetime mounts policy tools total_fuel".split())
+
+LIMITS = frozenset("fuel max_files memory_mb output_bytes timeout workspace_mb".split())
 
 # Options that the engine takes unchanged.
 _PLAIN = frozenset(
@@ -103,6 +105,15 @@ def content(value: Any) -> Any:
     raise TypeError(
         f"a file is text, bytes or a path (pathlib.Path) to copy, not {type(value).__name__}"
     )
+
+
+def _limits(asked: dict[str, Any], extras: Extras, value: Mapping[str, Any]) -> None:
+    for name, limit in value.items():
+        if name not in LIMITS:
+            raise TypeError(unknown("limits", name, LIMITS))
+        # An option of its own has precedence, and may be set already.
+        if limit is not None:
+            asked.setdefault(name, limit)
 
 
 def _files(asked: dict[str, Any], extras: Extras, value: Mapping[str, Any]) -> None:
@@ -200,6 +211,7 @@ _READERS: dict[str, Callable[[dict[str, Any], Extras, Any], None]] = {
     "env": _pairs("env"),
     "files": _files,
     "input": _input,
+    "limits": _limits,
     "mounts": _mounts,
     "on_event": _on_event,
     "policy": _policy,

@@ -86,7 +86,8 @@ class Runtime(Handle):
         types; also ``stdin``, ``env``, ``run_env``, ``args``, ``aliases``, ``cwd``.
 
         Limits: ``timeout`` (seconds), ``memory_mb``, ``fuel``, ``output_bytes``, ``workspace_mb``
-        and ``max_files``. ``policy`` is ``"open"``, ``"strict"`` or custom lists.
+        and ``max_files``, or the dictionary ``limits`` of these. ``policy`` is ``"open"``,
+        ``"strict"`` or custom lists.
 
         ``result`` names the variable to return (by default ``result``), with its type unless
         ``typed`` is False; ``echo`` prints expressions; ``capture`` selects what is returned;

@@ -61,6 +61,17 @@ class ToolLimits(TypedDict, total=False):
     timeout: float
 
 
+class Limits(TypedDict, total=False):
+    """Limits of runs: seconds, MiB, bytes."""
+
+    timeout: float
+    memory_mb: int
+    fuel: int
+    output_bytes: int
+    workspace_mb: int
+    max_files: int
+
+
 class _CommonOptions(TypedDict, total=False):
     image: str | None
     files: Mapping[str, FileContent] | None
@@ -70,6 +81,7 @@ class _CommonOptions(TypedDict, total=False):
     aliases: Sequence[str] | None
     cwd: str | None
     args: Sequence[str] | None
+    limits: Limits | None
     timeout: float | None
     memory_mb: int | None
     fuel: int | None
@@ -127,17 +139,6 @@ class RestoreOptions(TypedDict, total=False):
     total_fuel: int | None
     policy: Literal["open", "strict"] | Rules | None
     lease: float | tuple[float, Literal["close", "suspend"]] | None
-
-
-class Limits(TypedDict, total=False):
-    """Limits of runs: seconds, MiB, bytes."""
-
-    timeout: float
-    memory_mb: int
-    fuel: int
-    output_bytes: int
-    workspace_mb: int
-    max_files: int
 
 
 class SessionBounds(TypedDict, total=False):

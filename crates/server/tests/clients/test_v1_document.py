@@ -21,6 +21,7 @@ REFUSES = {
     "POST /v1/checkpoints": "the bytes have to be a checkpoint",
     "POST /v1/runs": "parts of a form have names that are paths, and code has to be Python",
     "POST /v1/sessions": "names of files are paths, and not those of directories",
+    "POST /v1/sessions/{id}/answer": "a call has an answer or an error, and not both",
     "POST /v1/sessions/{id}/runs": "names of files are paths, and not those of directories",
     "PUT /v1/sessions/{id}/variables/{name}": "keywords are no names, and texts have a form by type",
 }

@@ -247,6 +247,10 @@ def test_a_session_goes_with_its_last_handle(runtime):
     assert run["a"] == b"x"
     del run
     gc.collect()
+    # A server is told on another thread.
+    ends = time.monotonic() + 10
+    while id in [info.id for info in runtime.sessions()] and time.monotonic() < ends:
+        time.sleep(0.01)
     assert id not in [info.id for info in runtime.sessions()]
 
 

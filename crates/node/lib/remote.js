@@ -95,6 +95,11 @@ class Runtime {
     return new Session(this.#link, (await answer.json()).id, described, answerer);
   }
 
+  lockdown() {
+    const text = 'code runs on the server: belljar serve --lockdown locks that down';
+    throw new BelljarError(text, { code: 'server.unsupported', blame: 'caller' });
+  }
+
   async check(code, policy) {
     const asked = { code, policy: policy === undefined ? 'open' : JSON.parse(policy) };
     return JSON.stringify(await this.#link.json('POST', '/v1/check', asked));

@@ -95,6 +95,10 @@ test('a silent server', async () => {
   server.close();
 });
 
+test('a server locks itself down', { skip: !isThere }, () => {
+  assert.throws(() => runtimes.server.lockdown(), { code: 'server.unsupported' });
+});
+
 test('paths stay in their session', { skip: !isThere }, async () => {
   const session = await runtimes.server.session({ image: 'core' });
   await assert.rejects(session.files.read('../../../images'), BelljarError);

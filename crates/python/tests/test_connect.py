@@ -274,5 +274,7 @@ def test_what_a_server_does_not_do(server, tmp_path):
         server.run("1", mounts={"/data": tmp_path})
     with pytest.raises(belljar.ServerError, match="snapshots"):
         server.snapshots()
+    with pytest.raises(belljar.ServerError, match="lockdown"):
+        server.lockdown()
     with pytest.raises(TypeError, match="--store"):
         belljar.StoredSessions(f"file://{tmp_path}", server)

@@ -174,6 +174,9 @@ class Runtime:
     def images(self) -> Images:
         return Images(self.link)
 
+    def lockdown(self, *_: object) -> Any:
+        raise _not_there("code runs on the server: belljar serve --lockdown locks that down")
+
     def close(self) -> None:
         if self.link.is_closed:
             return

@@ -5,11 +5,15 @@
     pip install --force-reinstall ../../target/wheels/belljar-*.whl
     python benches/promises.py
 
-What is compared with Rust is measured in turns, in one process, on one runtime.
+What is compared with Rust is measured in turns, in one process, on one runtime. A call of a server,
+over loopback, is compared with one of this process in the same way: `promises.py --only remote`
+needs no other build than the usual ones. BELLJAR names the command that serves.
 """
 
 import argparse
 import asyncio
+import json
+import os
 import statistics
 import subprocess
 import sys
@@ -25,10 +29,15 @@ CODE = "print(1)"
 def main():
     arguments = argparse.ArgumentParser()
     arguments.add_argument("--seconds", type=float, default=8, help="about so long for each")
-    seconds = arguments.parse_args().seconds
+    arguments.add_argument("--only", choices=["remote"], help="measure this alone")
+    asked = arguments.parse_args()
+    seconds = asked.seconds
     with belljar.Runtime() as runtime:
         for image in ("core", "data"):
             runtime.run(CODE, image=image)
+        remote(runtime, seconds)
+        if asked.only:
+            return
         one_call(runtime, seconds)
         many(runtime, seconds)
         forks(runtime, seconds)
@@ -61,6 +70,30 @@ def one_call(runtime, seconds):
     show("from Python, plain result", python)
     mine = show("from Python", typed)
     print(f"{'':44} {mine - base:+.3f} ms over Rust; budget 0.1 ms")
+
+
+def remote(runtime, seconds):
+    """One call of a server at a time, on one connection, beyond one of this process."""
+    command = [os.environ.get("BELLJAR", "belljar"), "serve", "--listen", "127.0.0.1:0", "--json"]
+    process = subprocess.Popen(command, stdout=subprocess.PIPE, text=True)
+    ready = json.loads(process.stdout.readline())
+    found = {"here": ([], []), "a server": ([], [])}
+    with belljar.connect(ready["url"], ready["key"]) as server:
+        end = time.monotonic() + seconds
+        server.run(CODE, image="data")
+        while time.monotonic() < end:
+            for where, (times, processor) in zip((runtime, server), found.values(), strict=True):
+                for _ in range(20):
+                    began, used = time.perf_counter(), time.process_time()
+                    where.run(CODE, image="data")
+                    times.append(time.perf_counter() - began)
+                    processor.append(time.process_time() - used)
+    process.terminate()
+    process.wait()
+    here, there = (show(f"a call of {name}", times) for name, (times, _) in found.items())
+    for name, (_, processor) in found.items():
+        show(f"processor of this process, {name}", processor)
+    print(f"{'':44} {there - here:+.3f} ms over loopback; budget 0.6 ms")
 
 
 def many(runtime, seconds):

@@ -32,6 +32,7 @@ _LONGEST = 30.0
 # Asynchronous calls at once; more wait.
 _THREADS = 256
 _PIECE = 256 << 10
+_ENCODER = json.JSONEncoder(separators=(",", ":"), allow_nan=False, ensure_ascii=False)
 # The link's own timeout.
 _USUAL = -1.0
 
@@ -426,7 +427,7 @@ def refused(problem: Mapping[str, Any]) -> BelljarError:
 
 def dumped(value: Any) -> bytes:
     """JSON, as short as it can be."""
-    return json.dumps(value, separators=(",", ":"), allow_nan=False, ensure_ascii=False).encode()
+    return _ENCODER.encode(value).encode()
 
 
 def _pause(attempt: int) -> float:

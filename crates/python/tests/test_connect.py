@@ -12,6 +12,8 @@ from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 import pytest
 
 import belljar
+from belljar.agent import Agent
+from scripted import code
 
 
 class Scripted:
@@ -278,3 +280,17 @@ def test_what_a_server_does_not_do(server, tmp_path):
         server.lockdown()
     with pytest.raises(TypeError, match="--store"):
         belljar.StoredSessions(f"file://{tmp_path}", server)
+
+
+def test_an_agent_works_on_a_server(server):
+    async def chat(messages):
+        return next(replies)
+
+    replies = iter([code("total = add(40, 2)\nprint(total)"), "It is 42."])
+
+    def add(a: int, b: int) -> int:
+        return a + b
+
+    with Agent(chat, runtime=server, tools=[add]) as agent:
+        result = agent.run("Add.")
+    assert (result.answer, result.success) == ("It is 42.", True)

@@ -51,7 +51,7 @@ struct Holder {
     expires: Option<SystemTime>,
     /// Cancelled when the key is revoked or expires.
     revoked: CancellationToken,
-    /// Cancelled when the account has no key any more.
+    /// Cancelled when the account has lost its last key.
     closed: CancellationToken,
 }
 
@@ -111,8 +111,8 @@ impl Keys {
         known
     }
 
-    /// Replaces the keys. Accounts keep their usage. Streams, sockets and runs that were opened with
-    /// a key that is missing now are ended.
+    /// Replaces the keys. Accounts keep their usage. Streams, sockets and runs that were opened
+    /// with a key that is missing now are ended.
     pub fn replace(&self, keys: Vec<Key>) {
         let Known::Holders(holders) = &*self.0 else {
             return;

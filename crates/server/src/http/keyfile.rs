@@ -42,7 +42,7 @@ pub enum KeysError {
     Account {
         /// The file.
         path: PathBuf,
-        /// What is missing or in the way.
+        /// The missing key, or the existing account.
         reason: String,
     },
 }

@@ -86,9 +86,11 @@ class Link {
     const decoder = new TextDecoder();
     let text = '';
     const reader = answer.body.getReader();
+    let isOver = false;
     try {
       for (;;) {
         const { done, value } = await this.#inTime(reader.read(), abort);
+        isOver = done;
         if (done) return;
         text += decoder.decode(value, { stream: true });
         let end;
@@ -102,6 +104,8 @@ class Link {
       if (error instanceof BelljarError) throw error;
       throw this.lost(error, false, true);
     } finally {
+      // A stream that is left early would keep its connection.
+      if (!isOver) reader.cancel().catch(() => undefined);
       reader.releaseLock();
     }
   }

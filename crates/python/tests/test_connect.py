@@ -185,6 +185,11 @@ def test_sessions_end_with_their_runtime(served, server):
     assert session.id not in there()
     with pytest.raises(belljar.ClosedError):
         session.run("1")
+    with belljar.connect(*served) as runtime:
+        # The last handle goes just before the runtime.
+        id = runtime.session(image="core").id
+        gc.collect()
+    assert id not in there()
     with belljar.connect(*served, keep_sessions=True) as runtime:
         id = runtime.session(image="core", init_code="x = 1").id
         gc.collect()

@@ -253,6 +253,11 @@ class Link:
 
     def close(self) -> None:
         """Aborts all calls, and closes the connections. Later calls raise."""
+        with self._lock:
+            answers = self._pools.pop("answers", None)
+        if answers is not None:
+            # Sessions end, and files are removed, whose last handles have gone.
+            answers.shutdown(wait=True)
         self.is_closed = True
         for call in list(self._calls):
             call.abort()

@@ -486,7 +486,7 @@ class RunFiles:
         run, self._run = self._run, None
         if run is not None:
             link, path = self._link, f"/v1/runs/{run}"
-            link.later(lambda: link.json(Call(), "DELETE", path))
+            link.later(lambda: link.json(Call(), "DELETE", path, silence=10.0))
 
     def __del__(self) -> None:
         self.close()

@@ -100,6 +100,31 @@ def test_a_key_that_nobody_has(served):
     assert caught.value.hint
 
 
+def test_https_goes_through_a_proxy(monkeypatch):
+    with socket.create_server(("127.0.0.1", 0)) as proxy:
+        seen = []
+
+        def refuse():
+            for _ in range(2):
+                connection, _ = proxy.accept()
+                with connection:
+                    seen.append(connection.recv(4096).decode())
+                    connection.sendall(b"HTTP/1.1 403 Forbidden\r\nContent-Length: 0\r\n\r\n")
+
+        threading.Thread(target=refuse, daemon=True).start()
+        monkeypatch.setenv("HTTPS_PROXY", f"http://me:pw@127.0.0.1:{proxy.getsockname()[1]}")
+        monkeypatch.setenv("NO_PROXY", "direct.invalid")
+        with pytest.raises(belljar.ServerError) as caught:
+            belljar.connect("https://server.invalid", retries=1).run("1")
+        assert caught.value.code == "server.unreachable"
+        assert len(seen) == 2
+        assert seen[0].startswith("CONNECT server.invalid:443 ")
+        assert "Proxy-Authorization: Basic bWU6cHc=" in seen[0]
+        with pytest.raises(belljar.ServerError):
+            belljar.connect("https://direct.invalid", retries=0).run("1")
+        assert len(seen) == 2
+
+
 def test_no_server():
     with Scripted((200, {}, {})) as server:
         url = server.url

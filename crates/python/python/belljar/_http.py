@@ -513,7 +513,33 @@ def _connector(url: str, context: ssl.SSLContext | None) -> tuple[Callable[[], _
             import ssl
 
             context = ssl.create_default_context()
-        port = parts.port or 443
-        return _SecureConnection(host, port, blocksize=_PIECE, context=context)
+        at, port = _proxy(host), parts.port or 443
+        if at is None:
+            return _SecureConnection(host, port, blocksize=_PIECE, context=context)
+        connection = _SecureConnection(*at[:2], blocksize=_PIECE, context=context)
+        connection.set_tunnel(host, port, at[2])
+        return connection
 
     return secure, base
+
+
+def _proxy(host: str) -> tuple[str, int, dict[str, str]] | None:
+    """The proxy for a host, and the headers for it, from ``HTTPS_PROXY`` and ``NO_PROXY``."""
+    if not (os.environ.get("HTTPS_PROXY") or os.environ.get("https_proxy")):
+        return None
+    from urllib.request import getproxies, proxy_bypass
+
+    named = getproxies().get("https", "")
+    if not named or proxy_bypass(host):
+        return None
+    parts = urlsplit(named if "://" in named else f"http://{named}")
+    if parts.scheme != "http" or not parts.hostname:
+        message = "HTTPS_PROXY is not the address of a proxy: http://HOST:PORT"
+        raise make(message, "refused", reasons=[("HTTPS_PROXY", "invalid", message)])
+    headers = {}
+    if parts.username:
+        from base64 import b64encode
+
+        pair = f"{unquote(parts.username)}:{unquote(parts.password or '')}"
+        headers["Proxy-Authorization"] = "Basic " + b64encode(pair.encode()).decode()
+    return parts.hostname, parts.port or 80, headers

@@ -10,12 +10,22 @@ import os
 import tempfile
 import uuid
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, BinaryIO
+from typing import TYPE_CHECKING, Any
 from urllib.parse import quote, urlencode
 
 from . import _belljar
 from ._errors import BelljarError, make
-from ._http import Answer, Call, Link, dumped
+from ._http import Answer, Call, Link
+from ._request import (
+    LONGEST_RUN,
+    body_of,
+    form_of,
+    large_files,
+    opener,
+    own_of,
+    refused_option,
+    request_of,
+)
 from ._watch import Watch, described
 
 if TYPE_CHECKING:
@@ -23,11 +33,6 @@ if TYPE_CHECKING:
 
     Extras = Mapping[str, Any]
 
-# Larger files go apart from the request's JSON: in a form, or into a session's workspace.
-_INLINE = 256 << 10
-# Seconds that a run may take where it names no limit: the largest that a server allows by default.
-_LONGEST_RUN = 600.0
-_TOOL_LIMITS = ("calls", "argument_bytes", "answer_bytes", "total_bytes", "timeout")
 # Options of a restored session that a server does not take.
 _NOT_RESTORED = ("mounts", "id", "lease")
 
@@ -55,10 +60,10 @@ class Runtime:
 
     def run(self, code: str, asked: Any, extras: Any, later: bool) -> Any:
         extras = dict(extras or {})
-        document = _request(code, asked, extras)
-        large = _large(extras)
+        document = request_of(code, asked, extras)
+        large = large_files(extras)
         watch = Watch.of(self.link, document, extras)
-        body, media = _form(document, extras, large) if large else (document.text(), None)
+        body, media = form_of(document, extras, large) if large else (document.text(), None)
         # A run without functions of the caller's does nothing outside of its sandbox.
         repeatable = watch is None
 
@@ -87,10 +92,10 @@ class Runtime:
     ) -> Any:
         extras = dict(extras or {})
         tools = _Tools.taken(extras)
-        document = _request(code, asked, extras)
+        document = request_of(code, asked, extras)
         document.typed(None)
         document.add(tools.deferred())
-        document.add(_own(own or {}))
+        document.add(own_of(own or {}))
         body = document.text()
 
         def work(call: Call) -> Session:
@@ -130,11 +135,11 @@ class Runtime:
         own = dict(own or {})
         for name in _NOT_RESTORED:
             if name in own:
-                raise _refused(name, "a server restores a session without this option")
+                raise refused_option(name, "a server restores a session without this option")
         tools = _Tools.taken(own)
         policy = own.pop("policy", None)
         if isinstance(policy, dict):
-            raise _refused("policy", "a server restores a session with open or strict alone")
+            raise refused_option("policy", "a server restores a session with open or strict alone")
         query = {name: own[name] for name in ("lifetime", "idle", "total_fuel") if name in own}
         if policy is not None:
             query["policy"] = policy
@@ -145,7 +150,7 @@ class Runtime:
             body: Any = checkpoint
         else:
             place = os.fspath(checkpoint)
-            body = _opener(place)
+            body = opener(place)
 
         def work(call: Call) -> Session:
             headers = {**_once(), "Content-Type": "application/octet-stream"}
@@ -209,8 +214,8 @@ class Session:
 
     def run(self, code: str, asked: Any, extras: Any, later: bool) -> Any:
         extras = self._tools.merged(dict(extras or {}))
-        document = _request(code, asked, extras)
-        large = _large(extras)
+        document = request_of(code, asked, extras)
+        large = large_files(extras)
         watch = Watch.of(self._link, document, extras)
         body = document.text(without=large)
 
@@ -232,7 +237,7 @@ class Session:
         ]
 
         def work(call: Call) -> Any:
-            silence = _with(self._link, _LONGEST_RUN)
+            silence = _with(self._link, LONGEST_RUN)
             outcome = self._link.json(
                 call,
                 "POST",
@@ -298,7 +303,7 @@ class Session:
 
     def _write(self, call: Call, path: str, content: Any) -> Any:
         headers = {"Content-Type": "application/octet-stream"}
-        body = _body(content)
+        body = body_of(content)
         answer = self._link.ask(call, "PUT", f"{self._path}/files/{quote(path)}", body, headers)
         return json.loads(answer.read())
 
@@ -416,7 +421,7 @@ class Files:
                     return _entry(entry)
             # The server says what is wrong with the path.
             self._session._get(call, path).close()
-            raise _refused("path", f"{path} cannot be described")
+            raise refused_option("path", f"{path} cannot be described")
 
         return self._link.do(work, later)
 
@@ -518,7 +523,7 @@ class Images:
         def work(call: Call) -> None:
             # The first run of an image prepares it.
             asked = {"code": "", "image": name}
-            silence = _with(self._link, _LONGEST_RUN)
+            silence = _with(self._link, LONGEST_RUN)
             self._link.json(call, "POST", "/v1/runs", asked, silence=silence)
 
         return self._link.do(work, later)
@@ -560,92 +565,6 @@ class _Tools:
         if self.answerer is not None:
             extras.setdefault("answerer", self.answerer)
         return extras
-
-
-class Document:
-    """A request as JSON. Typed values are added as the text that they are."""
-
-    def __init__(self, asked: dict[str, Any]) -> None:
-        self._asked = asked
-        self._values: dict[str, str] = {}
-        self.silence: float | None = asked.get("timeout") or _LONGEST_RUN
-
-    def add(self, more: Mapping[str, Any]) -> None:
-        self._asked.update(more)
-
-    def typed(self, is_typed: bool | None) -> None:
-        """Whether the result is typed; None leaves it out."""
-        capture = {**self._asked.get("capture", {})}
-        capture.pop("typed", None)
-        if is_typed is not None:
-            capture["typed"] = is_typed
-        self._asked["capture"] = capture
-        if not capture:
-            del self._asked["capture"]
-
-    def variables(self, values: Mapping[str, Any]) -> None:
-        self._values = {name: _belljar.to_tagged(value) for name, value in values.items()}
-
-    def text(self, without: Iterable[str] = ()) -> bytes:
-        """The JSON, without these files."""
-        asked = self._asked
-        if without:
-            files = {path: held for path, held in asked["files"].items() if path not in without}
-            asked = {**asked, "files": files}
-        files = {path: _inline(held) for path, held in asked.get("files", {}).items()}
-        try:
-            text = dumped({**asked, "files": files} if files else _less(asked, "files"))
-        except ValueError as error:
-            raise _refused("options", f"JSON has no infinity, and no NaN: {error}") from None
-        if self._values:
-            pairs = (f"{json.dumps(name)}:{value}" for name, value in self._values.items())
-            text = text[:-1] + b',"set":{' + ",".join(pairs).encode() + b"}}"
-        return text
-
-
-def _less(asked: dict[str, Any], name: str) -> dict[str, Any]:
-    return {key: held for key, held in asked.items() if key != name}
-
-
-def _request(code: str, asked: Any, extras: Extras) -> Document:
-    """A request from options, without what has to do with the caller's functions."""
-    if not isinstance(code, str):
-        raise TypeError(f"code is text, not {type(code).__name__}")
-    document = Document({**(asked or {}), "code": code})
-    if "mounts" in extras:
-        raise _refused("mounts", "a server does not read the caller's directories: use files")
-    document.typed(not extras.get("plain"))
-    if "stdin" in extras:
-        held = extras["stdin"]
-        try:
-            text = held if isinstance(held, str) else bytes(held).decode()
-        except UnicodeDecodeError:
-            raise _refused("stdin", "a server takes standard input as UTF-8 alone") from None
-        document.add({"stdin": text})
-    if "variables" in extras:
-        document.variables(extras["variables"])
-    if "files" in extras:
-        document.add({"files": extras["files"]})
-    if "tool_limits" in extras:
-        for name in extras["tool_limits"]:
-            if name not in _TOOL_LIMITS:
-                raise TypeError(f"tool_limits has no key {name!r}")
-        document.add({"tool_limits": extras["tool_limits"]})
-    return document
-
-
-def _own(own: Mapping[str, Any]) -> dict[str, Any]:
-    """A session's own options, as the server names them."""
-    asked = {
-        name: own[name] for name in ("labels", "lifetime", "idle", "total_fuel") if name in own
-    }
-    if "client" in own:
-        asked["name"] = own["client"]
-    if "history" in own:
-        asked["history_runs"], asked["history_bytes"] = own["history"]
-    if "lease" in own:
-        asked["lease"] = dict(zip(("seconds", "then"), own["lease"], strict=True))
-    return asked
 
 
 def _run(
@@ -720,79 +639,8 @@ def _once() -> dict[str, str]:
     return {"Idempotency-Key": uuid.uuid4().hex}
 
 
-def _refused(field: str, message: str) -> BelljarError:
-    return make(message, "refused", reasons=[(field, "unsupported", message)])
-
-
 def _not_there(message: str) -> BelljarError:
     return make(message, "server.unsupported")
-
-
-def _body(content: Any) -> Any:
-    """The content of a file, to send: bytes, or what opens a file of this machine."""
-    if isinstance(content, str):
-        return content.encode()
-    if isinstance(content, (bytes, bytearray)):
-        return bytes(content)
-    return _opener(os.fspath(content))
-
-
-def _opener(path: str) -> Callable[[], BinaryIO]:
-    # A file that cannot be read is the caller's mistake, and known before anything is sent.
-    open(path, "rb").close()
-    return lambda: open(path, "rb")
-
-
-def _inline(content: Any) -> Any:
-    if isinstance(content, str):
-        return content
-    from base64 import b64encode
-
-    if isinstance(content, (bytes, bytearray)):
-        return {"base64": b64encode(content).decode()}
-    return {"base64": b64encode(Path(content).read_bytes()).decode()}
-
-
-def _large(extras: Extras) -> list[str]:
-    """Files that go apart from the JSON."""
-
-    def size(content: Any) -> int:
-        held = isinstance(content, (str, bytes, bytearray))
-        return len(content) if held else os.stat(content).st_size
-
-    return [path for path, held in extras.get("files", {}).items() if size(held) > _INLINE]
-
-
-def _form(document: Document, extras: Extras, large: list[str]) -> tuple[Any, str]:
-    """A form with the request, and these files."""
-    mark = uuid.uuid4().hex
-    parts: list[tuple[bytes, Any]] = [(_head(mark, "request"), document.text(without=large))]
-    parts += [(_head(mark, "file", path), extras["files"][path]) for path in large]
-
-    def made() -> BinaryIO:
-        form = tempfile.SpooledTemporaryFile(max_size=8 << 20)  # noqa: SIM115
-        for head, content in parts:
-            form.write(head)
-            body = content if isinstance(content, bytes) else _body(content)
-            if callable(body):
-                with body() as file:
-                    while piece := file.read(_INLINE):
-                        form.write(piece)
-            else:
-                form.write(body)
-            form.write(b"\r\n")
-        form.write(f"--{mark}--\r\n".encode())
-        form.seek(0)
-        return form  # type: ignore[return-value]
-
-    return made, f"multipart/form-data; boundary={mark}"
-
-
-def _head(mark: str, name: str, file: str | None = None) -> bytes:
-    if file is not None and any(char in file for char in '"\r\n\\'):
-        raise _refused("files", f"the name of a large file has a quote or a line break: {file!r}")
-    named = f'; filename="{file}"' if file is not None else ""
-    return f'--{mark}\r\nContent-Disposition: form-data; name="{name}"{named}\r\n\r\n'.encode()
 
 
 def _copied(

@@ -57,9 +57,7 @@ fn sets() -> Result<Sets, i32> {
     }
 }
 
-fn masked(mut sets: Sets, kept: u64) -> Sets {
-    let (low, high) = sets.split_at_mut(3);
-    low.iter_mut().for_each(|set| *set &= kept as u32);
-    high.iter_mut().for_each(|set| *set &= (kept >> 32) as u32);
-    sets
+fn masked(sets: Sets, kept: u64) -> Sets {
+    let halves = [kept as u32, (kept >> 32) as u32];
+    std::array::from_fn(|at| sets[at] & halves[at / 3])
 }

@@ -2,6 +2,7 @@
 
 pub(crate) mod admission;
 pub(crate) mod run;
+pub(crate) mod running;
 
 use std::collections::HashMap;
 use std::path::Path;

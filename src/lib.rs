@@ -89,13 +89,16 @@ pub mod outcome {
 /// Events of a run, while it runs.
 pub mod event {
     pub use crate::api::outcome::event::{Display, Event, EventKind};
-    pub use crate::api::watch::{EventReader, OutputWatcher, Room, Stream, Watcher, event_channel};
+    pub use crate::api::watch::{
+        EventReader, OutputWatcher, Room, Stream, Turn, Watcher, event_channel,
+    };
+    pub use crate::engine::running::Running;
 }
 
 /// Functions of the caller that guest code can call.
 pub mod tool {
     pub use crate::api::tool::{
-        Answerer, DeferredTool, ToolAnswer, ToolError, ToolLimits, WaitingCall,
+        Answerer, Call, DeferredTool, Question, ToolAnswer, ToolError, ToolLimits, WaitingCall,
     };
 }
 

@@ -34,6 +34,7 @@ use crate::artifact::cache::Cache;
 use crate::artifact::{Artifact, Code, CodeError, Codes, Form, HAS_COMPILER};
 use crate::engine::admission::{Starts, Turns};
 use crate::engine::run::{self, CheckReport, Run, next_run, no_files};
+use crate::engine::running::{Running, Work};
 use crate::engine::{Engine, Makers};
 use crate::error::Error;
 use crate::image::{ImageStore, stamp};
@@ -466,6 +467,22 @@ impl Runtime {
         let span = tracing::info_span!("run", id, image = tracing::field::Empty);
         // Boxed, because the future of a run is 16 KiB and callers move it.
         Box::pin(self.run_in_turn(request)).instrument(span).await
+    }
+
+    /// Starts a run like [`run`](Self::run), which the caller follows turn by turn. Whatever the
+    /// request has no callback for is a turn: events without a watcher, calls of tools without a
+    /// function, and `input()` without an answerer or standard input.
+    ///
+    /// # Panics
+    ///
+    /// Outside of a tokio runtime.
+    pub fn start(&self, request: Request) -> Running {
+        Running::spawn(self.prepare(request))
+    }
+
+    pub(crate) fn prepare(&self, request: Request) -> (Running, Work) {
+        let runtime = self.clone();
+        Running::prepare(request, |request| async move { runtime.run(request).await })
     }
 
     /// Checks whether this runtime works: runs a line of code outside the queue and returns whether

@@ -44,6 +44,7 @@ use crate::api::request::Request;
 use crate::api::tool::{ToolAnswer, WaitingCall};
 use crate::engine::on_blocking_thread;
 use crate::engine::run::next_run;
+use crate::engine::running::{Running, Work};
 use crate::error::Error;
 use crate::store::{Condition, Store};
 use crate::workspace::list;
@@ -127,6 +128,23 @@ impl Session {
         let image = context.image.manifest.name.as_str();
         let span = tracing::info_span!("run", id = next_run(), session = context.id, image);
         self.run_alone(request).instrument(span).await
+    }
+
+    /// Starts a run like [`run`](Self::run), which the caller follows turn by turn, as
+    /// [`Runtime::start`](crate::Runtime::start) does. Calls of deferred tools are turns, so the
+    /// run does not end to wait for their answers.
+    ///
+    /// # Panics
+    ///
+    /// Outside of a tokio runtime.
+    pub fn start(&self, request: Request) -> Running<Outcome> {
+        Running::spawn(self.prepare(request))
+    }
+
+    pub(crate) fn prepare(&self, mut request: Request) -> (Running<Outcome>, Work) {
+        self.inner.context.fixed.tools.complete(&mut request);
+        let session = self.clone();
+        Running::prepare(request, |request| async move { session.run(request).await })
     }
 
     /// Answers deferred tool calls and continues the run that waits for them. The outcome covers

@@ -44,6 +44,7 @@ const RANKS: &[&[&str]] = &[
     &["engine", "engine::run::judge"],
     &["engine::run::outcome"],
     &["engine::run"],
+    &["engine::running"],
     &["session"],
     // The entry points.
     &["runtime::block_on", "runtime::doctor", "runtime::licenses"],

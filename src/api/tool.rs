@@ -1,6 +1,7 @@
 //! Tools: functions of the caller that the code can call.
 
 mod answerer;
+mod call;
 mod check;
 mod deferred;
 mod error;
@@ -21,6 +22,7 @@ use serde::de::DeserializeOwned;
 use serde_json::Value;
 
 pub use self::answerer::Answerer;
+pub use self::call::{Call, Question};
 use self::check::checker;
 pub use self::deferred::{DeferredTool, ToolAnswer, WaitingCall};
 pub use self::error::ToolError;
@@ -69,7 +71,8 @@ struct Inner {
     takes_values: bool,
 }
 
-type Function = dyn Fn(Value) -> Answering + Send + Sync;
+/// A function of the number and the arguments of a call.
+type Function = dyn Fn(u64, Value) -> Answering + Send + Sync;
 
 /// The future of a tool call.
 pub(crate) type Answering = Pin<Box<dyn Future<Output = Result<Value, ToolError>> + Send>>;
@@ -90,7 +93,7 @@ impl Tool {
         Fut: Future<Output = Result<R, ToolError>> + Send + 'static,
     {
         let function = Arc::new(function);
-        let function = move |arguments: Value| -> Answering {
+        let function = move |_, arguments: Value| -> Answering {
             let function = Arc::clone(&function);
             Box::pin(async move {
                 let asked = serde_json::from_value(arguments)
@@ -138,7 +141,7 @@ impl Tool {
         Fut: Future<Output = Result<Typed, ToolError>> + Send + 'static,
     {
         let function = Arc::new(function);
-        let function = move |arguments: Value| -> Answering {
+        let function = move |_, arguments: Value| -> Answering {
             let function = Arc::clone(&function);
             Box::pin(async move {
                 let answer = function(arguments_of(arguments)?).await?;
@@ -170,7 +173,8 @@ impl Tool {
     /// outcome of kind `waiting`. [`Session::answer`](crate::Session::answer) continues the run
     /// later, in another process if needed. Only runs in sessions can use deferred tools, and
     /// deterministic runs, which get their answers in advance
-    /// ([`Request::answer`](crate::Request::answer)).
+    /// ([`Request::answer`](crate::Request::answer)). In a run that was
+    /// [started](crate::Runtime::start), the caller answers the calls as turns.
     pub fn deferred(name: impl Into<String>, schema: Value) -> Self {
         Self::of(name.into(), schema, None)
     }
@@ -220,10 +224,23 @@ impl Tool {
         self.0.timeout
     }
 
+    /// Returns the tool with `function` instead of its own.
+    pub(crate) fn answered_by<Fut>(
+        mut self,
+        function: impl Fn(u64, Value) -> Fut + Send + Sync + 'static,
+    ) -> Self
+    where
+        Fut: Future<Output = Result<Value, ToolError>> + Send + 'static,
+    {
+        let function = move |id, arguments| -> Answering { Box::pin(function(id, arguments)) };
+        Arc::make_mut(&mut self.0).function = Some(Arc::new(function));
+        self
+    }
+
     /// Calls the tool. The function starts when the returned future is first polled. Returns `None`
     /// for a deferred tool.
-    pub(crate) fn call(&self, arguments: Value) -> Option<Answering> {
-        self.0.function.as_ref().map(|function| function(arguments))
+    pub(crate) fn call(&self, id: u64, arguments: Value) -> Option<Answering> {
+        self.0.function.as_ref().map(|function| function(id, arguments))
     }
 
     /// Returns whether the tool is deferred: not answered during the run.

@@ -6,8 +6,10 @@ use std::fmt;
 use std::pin::Pin;
 use std::sync::Arc;
 
+pub(crate) use self::channel::{Asker, TurnReader};
 pub use self::channel::{EventReader, event_channel};
 use crate::api::outcome::event::Event;
+use crate::api::tool::{Call, Question};
 
 /// One of the two output streams.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
@@ -46,6 +48,29 @@ pub trait OutputWatcher: Send + Sync {
     /// it.
     fn room(&self) -> Option<Room<'_>> {
         None
+    }
+}
+
+/// One step of a [started](crate::event::Running) run, for its caller.
+#[derive(Debug)]
+#[non_exhaustive]
+pub enum Turn {
+    /// An event.
+    Event(Event),
+    /// A call of a tool without a function. Its event `tool_call` is an earlier turn.
+    Call(Call),
+    /// A call of `input()`.
+    Question(Question),
+}
+
+impl Turn {
+    /// Whether the turn concerns a call that has ended.
+    fn is_over(&self) -> bool {
+        match self {
+            Self::Event(_) => false,
+            Self::Call(call) => !call.is_open(),
+            Self::Question(question) => !question.is_open(),
+        }
     }
 }
 

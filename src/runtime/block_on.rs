@@ -2,6 +2,8 @@
 
 use std::sync::{Arc, Mutex, PoisonError};
 
+use tokio::runtime::Handle;
+
 use crate::error::Error;
 
 /// Created by the first caller, with one timer thread for all.
@@ -23,10 +25,26 @@ impl Reactor {
         &self,
         future: impl Future<Output = Result<T, Error>>,
     ) -> Result<T, Error> {
-        if tokio::runtime::Handle::try_current().is_ok() {
+        if Handle::try_current().is_ok() {
             return Err(Error::NotBlocking);
         }
         self.runtime()?.block_on(future)
+    }
+
+    /// Drives `work` to its end on another thread.
+    pub(crate) fn spawn(
+        self: &Arc<Self>,
+        work: impl Future<Output = ()> + Send + 'static,
+    ) -> Result<(), Error> {
+        let runtime = self.runtime()?;
+        let handle = runtime.handle().clone();
+        // The timers must outlive the work.
+        let reactor = Arc::clone(self);
+        runtime.spawn_blocking(move || {
+            handle.block_on(work);
+            drop(reactor);
+        });
+        Ok(())
     }
 
     /// Runs `work` in the context of the blocking threads, if a caller has waited here before.

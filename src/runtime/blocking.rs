@@ -29,7 +29,9 @@ use crate::api::outcome::{FileEntry, Outcome};
 use crate::api::policy::RunLimits;
 use crate::api::request::{Policy, Request};
 use crate::api::tool::{ToolAnswer, WaitingCall};
+use crate::api::watch::Turn;
 use crate::engine::run::{CheckReport, Run};
+use crate::engine::running::{self, Work};
 use crate::error::Error;
 use crate::runtime::block_on::Reactor;
 use crate::runtime::images::{ImageIdentity, Images};
@@ -61,6 +63,28 @@ pub struct Session {
 pub struct SessionFiles {
     inner: session::SessionFiles,
     session: Session,
+}
+
+/// A [`belljar::event::Running`](crate::event::Running) with blocking methods. Dropping it cancels
+/// the run.
+///
+/// ```no_run
+/// # use belljar::{Request, Runtime};
+/// use belljar::event::Turn;
+///
+/// let runtime = Runtime::builder().build()?.blocking();
+/// let mut running = runtime.start(Request::new("print('Hello', input('Who? '))"))?;
+/// while let Some(turn) = running.next()? {
+///     if let Turn::Question(question) = turn {
+///         question.answer(Some("Ada".into()));
+///     }
+/// }
+/// println!("{}", running.end()?.outcome.stdout);
+/// # Ok::<(), belljar::Error>(())
+/// ```
+pub struct Running<T = Run> {
+    inner: running::Running<T>,
+    reactor: Arc<Reactor>,
 }
 
 /// Defines methods that forward to the methods of the same name of the asynchronous type. `wait`
@@ -141,6 +165,16 @@ impl Runtime {
         call images() -> Images;
         call defaults() -> RunLimits;
         call ceilings() -> RunLimits;
+    }
+
+    /// See [`Runtime::start`](crate::Runtime::start). The run has a thread of its own.
+    ///
+    /// # Errors
+    ///
+    /// If there is no thread for it.
+    pub fn start(&self, request: Request) -> Result<Running, Error> {
+        self.inner.check_process()?;
+        Running::start(&self.reactor, self.inner.prepare(request))
     }
 
     /// Returns the asynchronous form of this runtime.
@@ -239,6 +273,16 @@ impl Session {
         call validate(request: &Request) -> Result<(), Error>;
     }
 
+    /// See [`Session::start`](crate::Session::start). The run has a thread of its own.
+    ///
+    /// # Errors
+    ///
+    /// If there is no thread for it.
+    pub fn start(&self, request: Request) -> Result<Running<Outcome>, Error> {
+        self.inner.check_process()?;
+        Running::start(&self.reactor, self.inner.prepare(request))
+    }
+
     /// Returns the asynchronous form of this session.
     #[must_use]
     pub fn asynchronous(&self) -> &session::Session {
@@ -330,6 +374,36 @@ impl SessionFiles {
 
     fn wait<T>(&self, future: impl Future<Output = Result<T, Error>>) -> Result<T, Error> {
         self.session.wait(future)
+    }
+}
+
+impl<T: Send + 'static> Running<T> {
+    fn start(
+        reactor: &Arc<Reactor>,
+        (inner, work): (running::Running<T>, Work),
+    ) -> Result<Self, Error> {
+        reactor.spawn(work)?;
+        let reactor = Arc::clone(reactor);
+        Ok(Self { inner, reactor })
+    }
+
+    /// See [`Running::next`](crate::event::Running::next).
+    ///
+    /// # Errors
+    ///
+    /// [`Error::NotBlocking`] on a thread of an asynchronous runtime.
+    #[expect(clippy::should_implement_trait, reason = "it can fail")]
+    pub fn next(&mut self) -> Result<Option<Turn>, Error> {
+        self.reactor.wait(async { Ok(self.inner.next().await) })
+    }
+
+    /// See [`Running::end`](crate::event::Running::end).
+    ///
+    /// # Errors
+    ///
+    /// Those of that method, and [`Error::NotBlocking`] on a thread of an asynchronous runtime.
+    pub fn end(self) -> Result<T, Error> {
+        self.reactor.wait(self.inner.end())
     }
 }
 

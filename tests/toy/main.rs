@@ -11,6 +11,7 @@ mod limits;
 mod runs;
 mod sessions;
 mod tools;
+mod turns;
 
 use std::path::Path;
 

@@ -102,7 +102,7 @@ pub(super) fn start(
     }
     let timeout = tool.own_timeout().unwrap_or(limits.timeout);
     let logged = keeps_log.then(|| (call.name, call.arguments.clone()));
-    let answering = tool.call(call.arguments).map(|answering| -> Answering {
+    let answering = tool.call(record.id(), call.arguments).map(|answering| -> Answering {
         Box::pin(async move {
             tokio::time::timeout(timeout, answering).await.unwrap_or_else(|_| {
                 let seconds = timeout.as_secs_f64();

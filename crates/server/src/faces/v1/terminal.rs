@@ -6,15 +6,16 @@ use axum::extract::ws::{Message, Utf8Bytes, WebSocket, WebSocketUpgrade};
 use axum::extract::{Path, State};
 use axum::response::{IntoResponse, Response};
 use axum::routing::get;
-use belljar::event::{Event, EventReader, event_channel};
+use belljar::event::{Event, Running, Turn};
 use belljar::request::Echo;
 use belljar::session::Completeness;
+use belljar::tool;
 use belljar::{Outcome, Request};
 use futures_util::stream::SplitSink;
 use futures_util::{SinkExt, StreamExt};
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
-use tokio::sync::{mpsc, oneshot, watch};
+use tokio::sync::{mpsc, watch};
 use tokio_util::task::AbortOnDropHandle;
 
 use super::operation::Operation;
@@ -123,7 +124,7 @@ struct Terminal {
     /// Number of unanswered runs and queries.
     open: watch::Sender<usize>,
     /// The run that waits for a line of input.
-    asked: std::sync::Arc<std::sync::Mutex<Option<oneshot::Sender<Option<String>>>>>,
+    asked: std::sync::Arc<std::sync::Mutex<Option<tool::Question>>>,
 }
 
 impl Terminal {
@@ -282,51 +283,40 @@ impl Terminal {
     }
 
     async fn run(&self, id: Value, code: String) {
-        let (watcher, events) = event_channel();
-        let request = Request::new(code).echo(Echo::Display).watch(watcher);
-        let (terminal, prompt_id) = (self.clone(), id.clone());
-        let request = request.answerer(move |prompt: String| {
-            let (terminal, id) = (terminal.clone(), prompt_id.clone());
-            async move { terminal.ask(&id, prompt).await }
-        });
         let session = match self.app.service().claim(&self.owner, &self.session, Access::Run).await
         {
             Ok(session) => session,
             Err(error) => return self.tell::<Problem>(&id, Some("problem"), error.into()).await,
         };
-        let run = self.app.service().run_claimed(&self.owner, session, request);
-        let run = AbortOnDropHandle::new(tokio::spawn(run));
-        self.pass_on(&id, events).await;
-        match run.await {
-            Ok(Ok(outcome)) => self.tell::<Outcome>(&id, Some("outcome"), outcome).await,
-            Ok(Err(error)) => self.tell::<Problem>(&id, Some("problem"), error.into()).await,
-            Err(_) => {
-                let problem = Problem::internal("the run was lost");
-                self.tell(&id, Some("problem"), problem).await;
+        let request = Request::new(code).echo(Echo::Display);
+        let mut running = Running::of(request, |request| {
+            self.app.service().run_claimed(&self.owner, session, request)
+        });
+        while let Some(turn) = running.next().await {
+            match turn {
+                Turn::Event(event) => self.tell::<Event>(&id, None, event).await,
+                Turn::Question(question) => self.ask(&id, question).await,
+                _ => {}
             }
         }
-    }
-
-    async fn pass_on(&self, id: &Value, mut events: EventReader) {
-        while let Some(event) = events.next().await {
-            self.tell::<Event>(id, None, event).await;
+        match running.end().await {
+            Ok(outcome) => self.tell::<Outcome>(&id, Some("outcome"), outcome).await,
+            Err(error) => self.tell::<Problem>(&id, Some("problem"), error.into()).await,
         }
     }
 
     /// Asks the client for a line of input.
-    async fn ask(&self, id: &Value, prompt: String) -> Option<String> {
-        let (answer, line) = oneshot::channel();
-        *self.asked.lock().unwrap_or_else(std::sync::PoisonError::into_inner) = Some(answer);
-        self.tell(id, Some("input"), serde_json::json!({"prompt": prompt})).await;
-        line.await.ok().flatten()
+    async fn ask(&self, id: &Value, question: tool::Question) {
+        let prompt = serde_json::json!({"prompt": question.prompt});
+        *self.asked.lock().unwrap_or_else(std::sync::PoisonError::into_inner) = Some(question);
+        self.tell(id, Some("input"), prompt).await;
     }
 
     /// Passes a line of input to the run that asked for it.
     fn answer(&self, line: Option<String>) {
         let asked = self.asked.lock().unwrap_or_else(std::sync::PoisonError::into_inner).take();
-        if let Some(asked) = asked {
-            // A run that has ended no longer reads it.
-            let _ = asked.send(line);
+        if let Some(question) = asked {
+            question.answer(line);
         }
     }
 

@@ -9,14 +9,17 @@
 //!
 //! The protocol (`lease`, `claim`) uses the engine only through the traits in `host`.
 
+mod boot_clock;
 mod cached;
 mod claim;
+mod condemned;
 mod garbage;
 mod host;
 mod lease;
 mod node;
 mod orphans;
 mod record;
+mod save;
 #[cfg(test)]
 mod tests;
 
@@ -27,6 +30,7 @@ use std::time::{Duration, SystemTime, UNIX_EPOCH};
 use serde_json::{Map, Value};
 
 use self::claim::{Claimed, Read};
+pub use self::condemned::CHUNK_GRACE;
 pub use self::garbage::{Collected, collect_chunks};
 use self::node::{Node, count};
 use self::record::Head;

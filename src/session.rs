@@ -46,13 +46,12 @@ use crate::engine::on_blocking_thread;
 use crate::engine::run::next_run;
 use crate::engine::running::{Running, Work};
 use crate::error::Error;
-use crate::store::{Condition, Store};
 use crate::workspace::list;
 
 pub(crate) use crate::error::session::{FileAction, SessionError};
+pub use checkpoint::Saved;
 #[cfg(feature = "fuzzing")]
 pub(crate) use checkpoint::parse_checkpoint;
-pub use checkpoint::{CHUNK_GRACE, Saved};
 pub(crate) use clock::Times;
 pub(crate) use fence::Recalled;
 pub use files::{PathEntry, PathKind, SessionFiles};
@@ -287,41 +286,8 @@ impl Session {
         checkpoint::stream(frozen, writer).await
     }
 
-    /// Writes the session to `store`: a manifest under `key`, and the missing chunks under their
-    /// own names. Chunks are deduplicated with forks and with earlier versions of the session in
-    /// the store, so only changes are written. [`RestoreOptions::stored`] reads the session, and
-    /// [`collect_chunks`](crate::cluster::collect_chunks) removes unused chunks.
-    ///
-    /// Returns `None` if `condition` does not hold for `key`.
-    ///
-    /// # Errors
-    ///
-    /// If the store fails, or the session cannot be read.
-    pub async fn save(
-        &self,
-        store: &Arc<dyn Store>,
-        key: &str,
-        condition: Condition,
-    ) -> Result<Option<Saved>, Error> {
-        let (frozen, written) = self.freeze().await?;
-        checkpoint::save_apart(frozen, &written, store, key, condition).await
-    }
-
-    /// Writes the session like [`save`](Self::save), for a record that stores creation time and
-    /// last use. The manifest contains only times measured by a monotonic clock.
-    pub(crate) async fn save_beside_record(
-        &self,
-        store: &Arc<dyn Store>,
-        key: &str,
-    ) -> Result<(), Error> {
-        let (mut frozen, written) = self.freeze().await?;
-        frozen.set_times(self.inner.context.clock.counted());
-        // The key is random. Bytes under it were written by this call, if the store was asked
-        // twice.
-        checkpoint::save_apart(frozen, &written, store, key, Condition::Always).await.map(drop)
-    }
-
-    async fn freeze(&self) -> Result<(Frozen, Arc<Written>), Error> {
+    /// Returns the session as it is, and the chunks of it that are in a store.
+    pub(crate) async fn freeze(&self) -> Result<(Frozen, Arc<Written>), Error> {
         let mut core = self.lock().await?;
         let frozen = core.freeze_as_it_is(&self.inner.context).await?;
         Ok((frozen, Arc::clone(&core.written)))
@@ -329,6 +295,11 @@ impl Session {
 
     pub(crate) fn times(&self) -> Times {
         self.inner.context.clock.times()
+    }
+
+    /// Returns the times measured by a monotonic clock alone.
+    pub(crate) fn counted_times(&self) -> Times {
+        self.inner.context.clock.counted()
     }
 
     /// Returns how long the session has been unused on this runtime.

@@ -16,11 +16,10 @@ use std::time::{Duration, SystemTime};
 
 use tokio::task::JoinSet;
 
+use super::boot_clock::Since;
+use super::condemned::{CHUNK_GRACE, CONDEMNED, read, write};
 use crate::limits::{MAX_CHECKPOINT_MANIFEST, MAX_CONDEMNED};
-use crate::session::CHUNK_GRACE;
-use crate::session::checkpoint::boot_clock::Since;
 use crate::session::checkpoint::chunk_key::{CHUNKS, Copy};
-use crate::session::checkpoint::condemned::{CONDEMNED, read, write};
 use crate::session::checkpoint::{Name, is_manifest, named_chunks};
 use crate::store::{Store, StoreError};
 

@@ -1,14 +1,13 @@
 //! Checkpoints: a session as one file. `docs/internals/checkpoints.md` specifies the format.
 
+mod apart;
 mod baseline;
-pub(crate) mod boot_clock;
+mod chunk_index;
 pub(crate) mod chunk_key;
 mod chunk_reader;
 mod chunk_table;
 mod chunker;
-pub(crate) mod condemned;
 mod contents;
-mod dedupe;
 mod fetch;
 mod format;
 #[cfg(test)]
@@ -25,7 +24,6 @@ mod read;
 #[cfg(test)]
 mod round_trips;
 mod state_reader;
-mod store;
 mod store_reader;
 mod trim;
 mod validate;
@@ -38,15 +36,15 @@ use std::sync::Arc;
 
 use belljar_files::{BLOCK, Content};
 
+pub use self::apart::Saved;
+pub(crate) use self::apart::{Apart, Last, Written};
 pub(super) use self::baseline::Filed;
-pub use self::condemned::CHUNK_GRACE;
-pub(super) use self::contents::Frozen;
+pub(crate) use self::contents::Frozen;
 pub(crate) use self::format::Name;
 use self::input::Input;
 pub(super) use self::lazy::{Named, Reused};
 use self::read::Opened;
-pub use self::store::Saved;
-pub(super) use self::store::{Written, open as fetch, save as save_apart};
+pub(super) use self::store_reader::open as fetch;
 pub(super) use self::validate::Given;
 use super::SessionError;
 use super::clock::Times;
@@ -270,8 +268,7 @@ pub(crate) fn named_chunks(bytes: &[u8]) -> Option<impl Iterator<Item = Name> + 
 #[cfg(test)]
 pub(crate) fn manifest_of(names: impl IntoIterator<Item = Name>) -> Vec<u8> {
     let session = goldens::golden();
-    let known = manifest_writer::Known::default();
-    let mut layout = manifest_writer::Layout::of(&session, known).unwrap();
+    let mut layout = manifest_writer::Layout::of(&session, Default::default()).unwrap();
     layout.manifest.carried = 0;
     layout.manifest.chunks = names.into_iter().map(|name| (name, 1)).collect();
     let head = write::head(&layout.manifest).unwrap();

@@ -5,8 +5,9 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Weak};
 use std::time::UNIX_EPOCH;
 
-use belljar::cluster::{Claim, NodeOptions, StoredInfo, StoredSessions, collect_chunks};
-use belljar::session::CHUNK_GRACE;
+use belljar::cluster::{
+    CHUNK_GRACE, Claim, NodeOptions, StoredInfo, StoredSessions, collect_chunks,
+};
 use belljar::{Error, Outcome};
 use belljar_stores::open_store;
 use pyo3::exceptions::PyTypeError;

@@ -8,7 +8,7 @@ use bytes::Bytes;
 use tokio::sync::Semaphore;
 
 use super::*;
-use crate::session::checkpoint::condemned::{keep, listed, put};
+use crate::cluster::condemned::{keep, listed, put};
 use crate::session::checkpoint::{chunk_key, manifest_of};
 use crate::store::{Answer, Blob, Condition, Entry, MemoryStore, Put};
 

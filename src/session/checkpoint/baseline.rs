@@ -8,11 +8,11 @@ use std::sync::Arc;
 
 use tokio::runtime::Handle;
 
+use super::chunk_index::ChunkIndex;
 use super::chunk_reader::Carried;
 use super::chunk_table::Listing;
 use super::contents::Frozen;
 use super::lazy::{Named, Reused};
-use super::manifest_writer::Known;
 use crate::artifact::cache::seal::Identity;
 use crate::artifact::cache::{CacheError, create_atomically};
 
@@ -69,13 +69,13 @@ impl Filed {
         if !self.is_in(&file) {
             return None;
         }
-        let known = self.known.known();
-        let listed = known.chunks().to_vec();
+        let index = self.known.index();
+        let listed = index.chunks.clone();
         let from = Box::new(file.try_clone().ok()?);
         let carried = Carried::find(from, self.start, listed.len()).ok()?;
         let listing = Arc::new(Listing::of(listed, Box::new(carried), Vec::new()));
         let reused = Reused {
-            known,
+            index,
             listing,
             is_own: false,
         };
@@ -101,25 +101,25 @@ fn write(
     path: &Path,
     reused: Option<(&Reused, &dyn Fn() -> bool)>,
 ) -> Result<Option<Filed>, CacheError> {
-    let mut written: Option<(File, u64, Known)> = None;
+    let mut written: Option<(File, u64, ChunkIndex)> = None;
     create_atomically(path, |file| {
         let same = file.try_clone()?;
         let mut file = BufWriter::with_capacity(1 << 20, file);
-        let (start, known) = frozen.write(&mut file, reused.map(|(reused, _)| reused))?;
+        let (start, index) = frozen.write(&mut file, reused.map(|(reused, _)| reused))?;
         file.flush()?;
         if reused.is_some_and(|(_, is_same)| !is_same()) {
             return Err(io::Error::other("what it was copied from was written to"));
         }
-        written = Some((same, start, known));
+        written = Some((same, start, index));
         Ok(())
     })?;
-    Ok(written.and_then(|(file, start, known)| {
+    Ok(written.and_then(|(file, start, index)| {
         Some(Filed {
             path: path.to_owned(),
             // Identity of the open file, because another file may have its path by now.
             identity: Identity::of_open(&file).ok()??,
             start,
-            known: Arc::new(Named::laid(known, None)),
+            known: Arc::new(Named::laid(index, None)),
         })
     }))
 }

@@ -1,11 +1,11 @@
 //! Splits pages and files into chunks.
 
-use std::collections::{BTreeMap, HashMap};
 use std::io;
 
 use belljar_files::Content as FileContent;
 use belljar_memory::{HOST_PAGE, Pages, Stretch};
 
+use super::chunk_index::ChunkIndex;
 use super::format::{FILE_CHUNK, Name, PieceEntry, hole};
 
 /// Number of a guest's pages, by address, that share a chunk. Aligned windows deduplicate: the same
@@ -53,9 +53,7 @@ pub(super) fn key(file: &FileContent) -> Option<FileKey> {
 /// Chunks under construction, numbered from 0.
 pub(super) struct Pieces<'a> {
     pub chunks: Vec<(Content<'a>, u32)>,
-    /// Location of pages by page number. A page store never reuses a number.
-    pub places: BTreeMap<u64, Placed>,
-    pub files: HashMap<FileKey, Vec<Piece>>,
+    pub index: ChunkIndex,
     /// The chunk that accepts more pages, and the window of its last page.
     open: Option<(u32, usize)>,
     /// The chunk that accepts more small files.
@@ -95,15 +93,11 @@ impl Content<'_> {
 
 impl<'a> Pieces<'a> {
     /// Starts with existing chunks.
-    pub(super) fn of(
-        chunks: Vec<(Content<'a>, u32)>,
-        places: BTreeMap<u64, Placed>,
-        files: HashMap<FileKey, Vec<Piece>>,
-    ) -> Self {
+    pub(super) fn of(index: ChunkIndex) -> Self {
+        let chunks = index.chunks.iter().map(|(name, length)| (Content::Known(*name), *length));
         Self {
-            chunks,
-            places,
-            files,
+            chunks: chunks.collect(),
+            index,
             open: None,
             pack: None,
         }
@@ -157,7 +151,8 @@ impl<'a> Pieces<'a> {
     /// Returns the location of page `at` and the number of pages that follow it in the chunk; or
     /// else the number of the next page that is in a chunk.
     fn placed(&self, at: u64) -> Result<Placed, u64> {
-        if let Some((start, there)) = self.places.range(..=at).next_back()
+        let places = &self.index.places;
+        if let Some((start, there)) = places.range(..=at).next_back()
             && at < start + u64::from(there.count)
         {
             let skipped = (at - start) as u32;
@@ -167,7 +162,7 @@ impl<'a> Pieces<'a> {
                 first: there.first + skipped,
             });
         }
-        Err(self.places.range(at..).next().map_or(u64::MAX, |(next, _)| *next))
+        Err(places.range(at..).next().map_or(u64::MAX, |(next, _)| *next))
     }
 
     /// Adds pages of one window that are not in a chunk.
@@ -191,22 +186,15 @@ impl<'a> Pieces<'a> {
                 _ => stretches.push(stretch),
             }
         }
-        self.places.insert(
-            at,
-            Placed {
-                count,
-                chunk,
-                first,
-            },
-        );
+        self.index.add_pages(at, count, chunk, first);
         (chunk, first)
     }
 
-    /// Returns the pieces of a file.
+    /// Returns the pieces of a file, which is kept alive from now on.
     pub(super) fn file(&mut self, file: &FileContent) -> Vec<Piece> {
-        let known = key(file).and_then(|key| self.files.get(&key));
-        if let Some(known) = known {
-            return known.clone();
+        let known = key(file).and_then(|key| self.index.files.get(&key));
+        if let Some((_, pieces)) = known {
+            return pieces.clone();
         }
         let size = file.len();
         let mut pieces = Vec::new();
@@ -242,9 +230,7 @@ impl<'a> Pieces<'a> {
                 parts.push((file.clone(), 0, size as u32));
             }
         }
-        if let Some(key) = key(file) {
-            self.files.insert(key, pieces.clone());
-        }
+        self.index.add_file(file, pieces.clone());
         pieces
     }
 

@@ -10,7 +10,7 @@ use crate::session::pending::Pending;
 use crate::session::timeline::Past;
 
 /// A session at one point in time, independent of later changes.
-pub(in crate::session) struct Frozen {
+pub(crate) struct Frozen {
     pub(super) image: Arc<Image>,
     pub(super) fixed: FixedSettings,
     pub(super) past: Past,
@@ -36,7 +36,7 @@ impl Frozen {
     }
 
     /// Replaces the times to be written.
-    pub(in crate::session) fn set_times(&mut self, times: Times) {
+    pub(crate) fn set_times(&mut self, times: Times) {
         self.times = times;
     }
 

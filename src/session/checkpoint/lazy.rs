@@ -7,10 +7,10 @@ use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError, Weak};
 use belljar_files::Files;
 use belljar_memory::Pages;
 
+use super::chunk_index::ChunkIndex;
 use super::chunk_table::Listing;
 use super::fetch::{Faded, Fetched};
 use super::format::Name;
-use super::manifest_writer::Known;
 use super::problem::Problem;
 use super::state_reader::{Documents, Made};
 use super::validate::Room;
@@ -32,7 +32,7 @@ enum Stage {
     /// Metadata of all requested states is loaded; their pages are not.
     Outlined(Box<(Rest, Made)>),
     /// All requested states are loaded; the parts that are in chunks.
-    Read(Known),
+    Read(ChunkIndex),
 }
 
 /// The data needed to read the remaining states.
@@ -53,35 +53,35 @@ pub(super) struct Rest {
 
 /// The parts of a session that are in chunks of the file or store that it was restored from or last
 /// written to.
-pub(in crate::session) struct Named {
-    known: Known,
+pub(crate) struct Named {
+    index: ChunkIndex,
     later: Option<Arc<Later>>,
-    /// Whether the session was written since then; `known` then includes all data read from
+    /// Whether the session was written since then; `index` then includes all data read from
     /// `later`.
     is_laid: bool,
 }
 
 /// Chunks that can be copied unchanged, and the parts of a session in them.
 pub(in crate::session) struct Reused {
-    pub(super) known: Known,
+    pub(super) index: ChunkIndex,
     pub(super) listing: Arc<Listing>,
     /// The chunks are in a private file of this process, so they are copied without verification.
     pub(super) is_own: bool,
 }
 
 impl Named {
-    pub(super) fn of(known: Known, later: Option<Arc<Later>>) -> Self {
+    pub(super) fn of(index: ChunkIndex, later: Option<Arc<Later>>) -> Self {
         Self {
-            known,
+            index,
             later,
             is_laid: false,
         }
     }
 
     /// Describes a session that was just written, after some of its states were only `outlined`.
-    pub(super) fn laid(known: Known, outlined: Option<&Self>) -> Self {
+    pub(super) fn laid(index: ChunkIndex, outlined: Option<&Self>) -> Self {
         Self {
-            known,
+            index,
             later: outlined.and_then(|outlined| outlined.later.clone()),
             is_laid: true,
         }
@@ -96,36 +96,30 @@ impl Named {
     /// Returns the chunks, while some of them are still unread.
     pub(in crate::session) fn reused(&self) -> Option<Reused> {
         let stage = self.later.as_ref()?.lock();
-        let (known, rest) = match &*stage {
-            Stage::Unread(rest) => (self.known.clone(), &**rest),
-            Stage::Outlined(both) => (both.1.known.with_documents_of(&self.known), &both.0),
+        let (index, rest) = match &*stage {
+            Stage::Unread(rest) => (self.index.clone(), &**rest),
+            Stage::Outlined(both) => (both.1.index.with_documents_of(&self.index), &both.0),
             Stage::Read(_) => return None,
         };
         let listing = Arc::clone(&rest.listing);
         Some(Reused {
-            known,
+            index,
             listing,
             is_own: true,
         })
     }
 
     /// Returns the index of all data read so far.
-    pub(super) fn known(&self) -> Known {
+    pub(super) fn index(&self) -> ChunkIndex {
         if self.is_laid {
-            return self.known.clone();
+            return self.index.clone();
         }
         let read = self.later.as_ref().and_then(|later| match &*later.lock() {
             Stage::Unread(_) => None,
-            Stage::Outlined(both) => Some(both.1.known.with_documents_of(&self.known)),
-            Stage::Read(known) => Some(known.with_documents_of(&self.known)),
+            Stage::Outlined(both) => Some(both.1.index.with_documents_of(&self.index)),
+            Stage::Read(index) => Some(index.with_documents_of(&self.index)),
         });
-        read.unwrap_or_else(|| self.known.clone())
-    }
-}
-
-impl From<Known> for Named {
-    fn from(known: Known) -> Self {
-        Self::of(known, None)
+        read.unwrap_or_else(|| self.index.clone())
     }
 }
 
@@ -246,7 +240,7 @@ impl Source for Later {
         let (rest, read) = match &*stage {
             Stage::Read(_) => return Ok(()),
             Stage::Unread(rest) => {
-                (&**rest, self.make(rest, &wanted, true, Unread::fill).map(|made| made.known))
+                (&**rest, self.make(rest, &wanted, true, Unread::fill).map(|made| made.index))
             }
             Stage::Outlined(both) => {
                 let (rest, made) = &**both;
@@ -255,13 +249,13 @@ impl Source for Later {
                     for place in &wanted {
                         place.fill_outline();
                     }
-                    made.known.clone()
+                    made.index.clone()
                 });
                 (rest, filled.map_err(|problem| problem.at(&self.path)))
             }
         };
         match read {
-            Ok(known) => *stage = Stage::Read(known),
+            Ok(index) => *stage = Stage::Read(index),
             // There are no other places to fall back on.
             Err(error) if wanted.len() <= places.len() => return Err(error),
             Err(_) => drop(self.make(rest, places, true, Unread::fill)?),
@@ -275,8 +269,8 @@ impl Source for Later {
             return Ok(());
         };
         let made = self.make(rest, &self.wanted(), false, Unread::set_outline)?;
-        let known = Stage::Read(Known::default());
-        if let Stage::Unread(rest) = std::mem::replace(&mut *stage, known) {
+        let index = Stage::Read(ChunkIndex::default());
+        if let Stage::Unread(rest) = std::mem::replace(&mut *stage, index) {
             *stage = Stage::Outlined(Box::new((*rest, made)));
         }
         Ok(())

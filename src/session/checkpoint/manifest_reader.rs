@@ -112,10 +112,10 @@ impl Second {
         let (left, placed) = (documents.left, documents.placed);
         let mut made = documents.make(&room, None, &storage, true)?;
         let state = made.states.remove(&latest).ok_or(Problem::Format("its state was not read"))?;
-        let known = std::mem::take(&mut made.known);
+        let index = std::mem::take(&mut made.index);
         let rest = Rest::after(listing, (&state, latest, made), (left, placed), room, storage);
         let (later, states) = Later::of(rest, &state, path);
         let past = past(&states, (origin, current), runs, settings.execution, history)?;
-        Ok((past, Named::of(known, later)))
+        Ok((past, Named::of(index, later)))
     }
 }

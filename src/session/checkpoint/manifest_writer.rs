@@ -2,18 +2,17 @@
 
 use std::collections::{BTreeSet, HashMap};
 use std::io;
-use std::sync::{Arc, Weak};
+use std::sync::Arc;
 use std::time::{Duration, SystemTime};
 
-use belljar_files::{Content as FileContent, Files, Kind, Node, OpenOn};
+use belljar_files::{Files, Kind, Node, OpenOn};
 use belljar_memory::HOST_PAGE;
 use rayon::prelude::*;
 use serde::Serialize;
 
-use super::chunker::{Content, FileKey, InChunk, Piece, Pieces, Placed, key};
+use super::chunk_index::{ChunkIndex, Document};
+use super::chunker::{Content, InChunk, Piece, Pieces};
 use super::contents::Frozen;
-pub(in crate::session) use super::dedupe::Known;
-use super::dedupe::{Document, find};
 use super::format::{
     ContentsDocument, HOLE, ImageReference, Manifest, Name, NodeEntry, Settings, StateDocument,
     TOPS,
@@ -38,7 +37,8 @@ pub(super) struct Layout<'a> {
     pub manifest: Manifest,
     /// Contents of the manifest's chunks, in the same order.
     pub chunks: Vec<Content<'a>>,
-    pub known: Known,
+    /// The index of the manifest's chunks.
+    pub index: ChunkIndex,
 }
 
 /// Chunk numbers within one document.
@@ -98,23 +98,19 @@ struct Waiting {
 /// A layout under construction.
 struct Draft<'a> {
     pieces: Pieces<'a>,
-    /// Contents that are kept alive, so that no other content gets the same key.
-    held: HashMap<FileKey, FileContent>,
-    contents: Vec<(Weak<Files>, Document)>,
-    contents_drafts: Vec<ContentsDraft<'a>>,
-    states: Vec<(Weak<State>, Document)>,
-    state_drafts: Vec<StateDraft<'a>>,
+    contents: Vec<ContentsDraft<'a>>,
+    states: Vec<StateDraft<'a>>,
 }
 
 impl<'a> Layout<'a> {
-    /// Lays out a session, reusing known chunks. If the history exceeds the limits of the format,
-    /// its oldest runs are dropped.
-    pub(super) fn of(frozen: &'a Frozen, known: Known) -> io::Result<Self> {
-        Self::within(&Caps::FORMAT, frozen, known)
+    /// Lays out a session, reusing the chunks in `index`. If the history exceeds the limits of the
+    /// format, its oldest runs are dropped.
+    pub(super) fn of(frozen: &'a Frozen, index: ChunkIndex) -> io::Result<Self> {
+        Self::within(&Caps::FORMAT, frozen, index)
     }
 
     /// Lays out a session within given limits instead of those of the format.
-    pub(super) fn within(caps: &Caps, frozen: &'a Frozen, known: Known) -> io::Result<Self> {
+    pub(super) fn within(caps: &Caps, frozen: &'a Frozen, index: ChunkIndex) -> io::Result<Self> {
         let Past {
             origin,
             state: current,
@@ -127,8 +123,12 @@ impl<'a> Layout<'a> {
             .collect::<io::Result<_>>()?;
         let runs = caps.newest(always, &runs);
 
-        let known_chunks = known.chunks.len();
-        let mut draft = Draft::new(known);
+        let known_chunks = index.chunks.len();
+        let mut draft = Draft {
+            pieces: Pieces::of(index),
+            contents: Vec::new(),
+            states: Vec::new(),
+        };
         draft.drop_thin(current);
         for state in always.into_iter().chain(runs.iter().map(|(_, state)| *state)) {
             draft.state(state)?;
@@ -157,7 +157,7 @@ impl<'a> Layout<'a> {
         let history: Vec<_> = history.collect();
         let documents: Vec<&Document> = states
             .iter()
-            .map(|state| find(&draft.states, state).ok_or_else(lost))
+            .map(|state| draft.pieces.index.state(state).ok_or_else(lost))
             .collect::<io::Result<_>>()?;
 
         let used = documents.iter().flat_map(|d| d.parts.iter().copied().chain([d.chunk]));
@@ -193,48 +193,31 @@ impl<'a> Layout<'a> {
         if !manifest.session.is_in_bounds(manifest.states.len(), manifest.history.len()) {
             return Err(too_large());
         }
-        let known = draft.known(&states, &manifest.chunks, &places);
+        let Pieces { chunks, index, .. } = draft.pieces;
+        let index = index.renumbered(&states, &manifest.chunks, &places);
         let mut contents: Vec<Option<Content<'a>>> =
-            draft.pieces.chunks.into_iter().map(|(content, _)| Some(content)).collect();
+            chunks.into_iter().map(|(content, _)| Some(content)).collect();
         let taken = order.iter().map(|chunk| contents[*chunk as usize].take().ok_or_else(lost));
         Ok(Self {
             manifest,
             chunks: taken.collect::<io::Result<_>>()?,
-            known,
+            index,
         })
     }
 }
 
 impl<'a> Draft<'a> {
-    fn new(known: Known) -> Self {
-        let chunks = known.chunks.iter().map(|(name, length)| (Content::Known(*name), *length));
-        let mut held = HashMap::new();
-        let mut files = HashMap::new();
-        for (key, (file, pieces)) in known.files {
-            held.insert(key, file);
-            files.insert(key, pieces);
-        }
-        Self {
-            pieces: Pieces::of(chunks.collect(), known.places, files),
-            held,
-            contents: known.contents,
-            contents_drafts: Vec::new(),
-            states: known.states,
-            state_drafts: Vec::new(),
-        }
-    }
-
     /// Forgets known chunks of which a new state uses little.
     fn drop_thin(&mut self, state: &Arc<State>) {
-        if self.pieces.places.is_empty() || find(&self.states, state).is_some() {
+        let index = &mut self.pieces.index;
+        if index.places.is_empty() || index.state(state).is_some() {
             return;
         }
         let mut used: HashMap<u32, u32> = HashMap::new();
         for stretch in state.kept.pages.stretches() {
             let (start, end) = (stretch.number(), stretch.number() + stretch.count as u64);
-            let first =
-                self.pieces.places.range(..=start).next_back().map_or(start, |(first, _)| *first);
-            for (at, there) in self.pieces.places.range(first..end) {
+            let first = index.places.range(..=start).next_back().map_or(start, |(first, _)| *first);
+            for (at, there) in index.places.range(first..end) {
                 let stop = (at + u64::from(there.count)).min(end);
                 *used.entry(there.chunk).or_default() += stop.saturating_sub(start.max(*at)) as u32;
             }
@@ -244,18 +227,13 @@ impl<'a> Draft<'a> {
             let pages = chunks[chunk as usize].1 / HOST_PAGE as u32;
             used.get(&chunk).copied().unwrap_or(0).saturating_mul(LEAST_USED) < pages
         };
-        let thin: BTreeSet<u32> = self
-            .pieces
-            .places
-            .values()
-            .map(|there| there.chunk)
-            .filter(|chunk| is_thin(*chunk))
-            .collect();
-        self.pieces.places.retain(|_, there| !thin.contains(&there.chunk));
+        let placed: BTreeSet<u32> = index.places.values().map(|there| there.chunk).collect();
+        let thin: BTreeSet<u32> = placed.into_iter().filter(|chunk| is_thin(*chunk)).collect();
+        index.places.retain(|_, there| !thin.contains(&there.chunk));
     }
 
     fn state(&mut self, state: &'a Arc<State>) -> io::Result<()> {
-        if find(&self.states, state).is_some() {
+        if self.pieces.index.state(state).is_some() {
             return Ok(());
         }
         let stretches = self.pieces.pages(&state.kept.pages);
@@ -264,7 +242,7 @@ impl<'a> Draft<'a> {
         for (descriptor, file) in open_files(state) {
             let number = file.map(|(node, content)| {
                 *numbers.entry(node).or_insert_with(|| {
-                    nameless.push(self.file(&content));
+                    nameless.push(self.pieces.file(&content));
                     nameless_numbers.push(node.number());
                     nameless.len() - 1
                 })
@@ -272,7 +250,7 @@ impl<'a> Draft<'a> {
             open.push((descriptor, number));
         }
         self.contents(&state.files)?;
-        self.state_drafts.push(StateDraft {
+        self.states.push(StateDraft {
             state,
             stretches,
             nameless,
@@ -282,17 +260,9 @@ impl<'a> Draft<'a> {
         Ok(())
     }
 
-    /// Returns the pieces of a file, which is kept alive from now on.
-    fn file(&mut self, content: &FileContent) -> Vec<Piece> {
-        if let Some(key) = key(content) {
-            self.held.entry(key).or_insert_with(|| content.clone());
-        }
-        self.pieces.file(content)
-    }
-
     fn contents(&mut self, contents: &'a Arc<Files>) -> io::Result<()> {
-        let drafted = self.contents_drafts.iter().any(|d| Arc::ptr_eq(d.contents, contents));
-        if drafted || find(&self.contents, contents).is_some() {
+        let drafted = self.contents.iter().any(|draft| Arc::ptr_eq(draft.contents, contents));
+        if drafted || self.pieces.index.contents(contents).is_some() {
             return Ok(());
         }
         let (mut ordinals, mut files, mut nodes) = (HashMap::new(), Vec::new(), Vec::new());
@@ -311,7 +281,7 @@ impl<'a> Draft<'a> {
                             continue;
                         };
                         let file = *ordinals.entry(found.node).or_insert_with(|| {
-                            files.push(self.file(content));
+                            files.push(self.pieces.file(content));
                             files.len() - 1
                         });
                         let modified = contents.stat(found.node).map_or(0, |stat| stat.mtime);
@@ -334,7 +304,7 @@ impl<'a> Draft<'a> {
             }
         }
         self.pieces.close_pack();
-        self.contents_drafts.push(ContentsDraft {
+        self.contents.push(ContentsDraft {
             contents,
             nodes,
             numbers,
@@ -367,8 +337,9 @@ impl<'a> Draft<'a> {
         let mut counted = BTreeSet::new();
         let mut total = 0;
         let mut add = |state: &Arc<State>| {
-            let own = find(&self.states, state).ok_or_else(lost)?.chunk;
-            let contents = find(&self.contents, &state.files).map(|document| document.chunk);
+            let index = &self.pieces.index;
+            let own = index.state(state).ok_or_else(lost)?.chunk;
+            let contents = index.contents(&state.files).map(|document| document.chunk);
             for chunk in [own].into_iter().chain(contents) {
                 if counted.insert(chunk) {
                     total += u64::from(self.pieces.chunks[chunk as usize].1);
@@ -388,7 +359,7 @@ impl<'a> Draft<'a> {
     }
 
     fn document_contents(&mut self, names: &mut Vec<Name>) -> io::Result<()> {
-        for draft in &self.contents_drafts {
+        for draft in &self.contents {
             let mut local = Local::default();
             let pieces: Vec<Piece> =
                 draft.files.iter().flat_map(|file| local.pieces(file)).collect();
@@ -406,15 +377,15 @@ impl<'a> Draft<'a> {
                 chunk,
                 parts: local.chunks,
             };
-            self.contents.push((Arc::downgrade(draft.contents), document));
+            self.pieces.index.contents.push((Arc::downgrade(draft.contents), document));
         }
         Ok(())
     }
 
     fn document_states(&mut self, names: &mut Vec<Name>) -> io::Result<()> {
-        for draft in &self.state_drafts {
+        for draft in &self.states {
             let kept = &draft.state.kept;
-            let contents = find(&self.contents, &draft.state.files).ok_or_else(lost)?;
+            let contents = self.pieces.index.contents(&draft.state.files).ok_or_else(lost)?;
             let mut local = Local::default();
             let stretches = draft
                 .stretches
@@ -439,7 +410,8 @@ impl<'a> Draft<'a> {
             let mut parts = local.chunks;
             parts.extend(contents.parts.iter().copied().chain([contents.chunk]));
             let chunk = add(&mut self.pieces, names, &document)?;
-            self.states.push((Arc::downgrade(draft.state), Document { chunk, parts }));
+            let document = Document { chunk, parts };
+            self.pieces.index.states.push((Arc::downgrade(draft.state), document));
         }
         Ok(())
     }
@@ -467,57 +439,6 @@ impl<'a> Draft<'a> {
         }
         let parts = local.chunks.into_iter().chain(chunks.iter().copied()).collect();
         Ok(Waiting { chunks, parts })
-    }
-
-    /// Returns the index of all parts once the `listed` chunks are written. `numbers` maps each
-    /// chunk number to its place in that list.
-    fn known(
-        &mut self,
-        states: &[&Arc<State>],
-        listed: &[(Name, u32)],
-        numbers: &HashMap<u32, u32>,
-    ) -> Known {
-        let renumbered = |document: &Document| {
-            let number = |chunk: &u32| numbers.get(chunk).copied();
-            Some(Document {
-                chunk: number(&document.chunk)?,
-                parts: document.parts.iter().map(number).collect::<Option<_>>()?,
-            })
-        };
-        let is_here = |state: &Weak<State>| {
-            states.iter().any(|s| std::ptr::eq(state.as_ptr(), Arc::as_ptr(s)))
-        };
-        let mut known = Known {
-            chunks: listed.to_vec(),
-            ..Known::default()
-        };
-        for (state, document) in self.states.iter().filter(|(state, _)| is_here(state)) {
-            known.states.extend(renumbered(document).map(|d| (state.clone(), d)));
-        }
-        for (contents, document) in &self.contents {
-            known.contents.extend(renumbered(document).map(|d| (contents.clone(), d)));
-        }
-        for (at, there) in &self.pieces.places {
-            if let Some(chunk) = numbers.get(&there.chunk) {
-                known.places.insert(
-                    *at,
-                    Placed {
-                        chunk: *chunk,
-                        ..*there
-                    },
-                );
-            }
-        }
-        for (key, pieces) in &self.pieces.files {
-            let pieces = pieces.iter().map(|(chunk, at, length)| match *chunk {
-                HOLE => Some((HOLE, *at, *length)),
-                chunk => Some((*numbers.get(&chunk)?, *at, *length)),
-            });
-            if let (Some(pieces), Some(held)) = (pieces.collect(), self.held.remove(key)) {
-                known.files.insert(*key, (held, pieces));
-            }
-        }
-        known
     }
 }
 

@@ -8,9 +8,9 @@ use belljar_memory::Pages;
 use rayon::prelude::*;
 use serde::de::DeserializeOwned;
 
+use super::chunk_index::ChunkIndex;
 use super::chunk_reader::{Opener, in_batches};
 use super::chunk_table::Listing;
-use super::dedupe::Known;
 use super::fetch::{Fetched, Wanted};
 use super::format::{ContentsDocument, HOLE, MAX_CHUNK, Name, PieceEntry, StateDocument};
 use super::open_files::Nameless;
@@ -57,7 +57,7 @@ enum PlannedContents {
 /// The states built.
 pub(super) struct Made {
     pub states: HashMap<Name, Arc<State>>,
-    pub known: Known,
+    pub index: ChunkIndex,
     pub fetched: Fetched,
     /// Directories, each with the chunks that its document names.
     pub contents: HashMap<Name, (Arc<Files>, Vec<usize>)>,
@@ -233,12 +233,13 @@ impl<'a> Documents<'a> {
         room.check(pages, files, self.placed)?;
         let listing = self.listing;
         let fetched = self.wanted.fetch(listing.source(), state, storage, with_pages)?;
-        let mut known = Known::of(listing.listed.clone());
+        let mut index = ChunkIndex::of(listing.listed.clone());
         for (number, count, chunk, first) in fetched.all_pages() {
-            known.add_pages(number, count, chunk, first);
+            index.add_pages(number, count, chunk as u32, first);
         }
         for (file, pieces) in fetched.files() {
-            known.add_file(file, pieces);
+            let pieces = pieces.iter().map(|(chunk, at, length)| (*chunk as u32, *at, *length));
+            index.add_file(file, pieces.collect());
         }
         let mut contents: HashMap<Name, (Arc<Files>, Vec<usize>)> = HashMap::new();
         for (name, planned) in self.contents {
@@ -254,7 +255,7 @@ impl<'a> Documents<'a> {
                     (Arc::new(tree((&room.base, room.now), document, &own)?), chunks)
                 }
             };
-            known.add_contents(&tree, listing.number(name)?, &chunks);
+            index.add_contents(&tree, listing.number(name)?, &chunks);
             contents.insert(name, (tree, chunks));
         }
         let mut states = HashMap::new();
@@ -265,12 +266,12 @@ impl<'a> Documents<'a> {
             parts.extend(theirs.iter().copied().chain([directories]));
             let state = planned.state(&fetched, Arc::clone(tree), room)?;
             let state = Arc::new(state);
-            known.add_state(&state, listing.number(name)?, &parts);
+            index.add_state(&state, listing.number(name)?, &parts);
             states.insert(name, state);
         }
         Ok(Made {
             states,
-            known,
+            index,
             fetched,
             contents,
         })

@@ -1,7 +1,8 @@
-//! Reads chunks from a store.
+//! Reads a session from a store: the manifest under its own key, and the chunks under their names.
 
 use std::collections::HashMap;
 use std::io;
+use std::path::PathBuf;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use bytes::Bytes;
@@ -10,9 +11,14 @@ use tokio::task::JoinSet;
 
 use super::chunk_key::{self, CHUNKS};
 use super::chunk_reader::Chunks;
-use super::format::Name;
+use super::format::{MAGIC, Manifest, Name, VERSION};
+use super::manifest_reader::manifest;
+use super::manifest_writer::LEAST_USED;
 use super::problem::Problem;
-use crate::error::session::ChunkProblem;
+use super::read::Opened;
+use super::{Checkpoint, OVERHEAD, blocking, io as failed};
+use crate::error::Error;
+use crate::error::session::{ChunkProblem, FileAction, SessionError};
 use crate::store::{Store, StoreError};
 
 /// Number of concurrent fetches.
@@ -20,8 +26,50 @@ const AT_ONCE: usize = 16;
 /// Maximum size of chunks fetched ahead of decompression, in bytes.
 const MAX_AHEAD: u64 = 256 << 20;
 
+/// Reads the manifest of a session in a store. Its chunks may have at most `max` bytes of memory
+/// and files.
+pub(in crate::session) async fn open(
+    store: Arc<dyn Store>,
+    key: &str,
+    max: u64,
+) -> Result<Checkpoint, Error> {
+    let path = PathBuf::from(key);
+    let Some(head) = store.get(key, max.saturating_add(OVERHEAD)).await? else {
+        let source = io::ErrorKind::NotFound.into();
+        return Err(failed(FileAction::Open, &path)(source).into());
+    };
+    let Some(manifest) = apart(&head.bytes) else {
+        let file = Box::new(io::Cursor::new(head.bytes));
+        return blocking(move || Checkpoint::read_manifest(file, path)).await;
+    };
+    let all: u64 = manifest.chunks.iter().map(|(_, length)| u64::from(*length)).sum();
+    // A state may use only a part of a chunk.
+    if all / 2 / u64::from(LEAST_USED) > max.saturating_add(OVERHEAD) {
+        let reason = "it holds more than this runtime restores";
+        return Err(SessionError::Format { path, reason }.into());
+    }
+    let chunks = chunks(&store, &manifest.chunks);
+    let opened = Opened::apart(manifest, chunks);
+    Ok(Checkpoint {
+        opened,
+        path,
+        identity: None,
+        stored: Some((store, key.to_owned(), head.version)),
+    })
+}
+
+/// Parses the manifest of a checkpoint that does not contain its chunks. Other errors are reported
+/// when chunks are read.
+fn apart(head: &[u8]) -> Option<Manifest> {
+    if head.get(8..12)? != VERSION.to_le_bytes() || !head.starts_with(MAGIC) {
+        return None;
+    }
+    let (manifest, _) = manifest(head, true).ok()?;
+    (manifest.carried == 0).then_some(manifest)
+}
+
 /// Returns a source for the listed chunks of a store.
-pub(super) fn chunks(from: &Arc<dyn Store>, listed: &[(Name, u32)]) -> Box<dyn Chunks> {
+fn chunks(from: &Arc<dyn Store>, listed: &[(Name, u32)]) -> Box<dyn Chunks> {
     let from = Arc::clone(from);
     if from.at_hand().is_some() {
         let lengths = listed.iter().map(|(_, length)| *length).collect();

@@ -4,12 +4,13 @@ use std::io::{self, Write};
 
 use rayon::prelude::*;
 
+use super::chunk_index::ChunkIndex;
 use super::chunk_reader::Opener;
 use super::chunker::Content;
 use super::contents::Frozen;
 use super::format::{HEAD, MAGIC, Manifest, Name, SUM, VERSION};
 use super::lazy::Reused;
-use super::manifest_writer::{Known, Layout, too_large};
+use super::manifest_writer::{Layout, too_large};
 use super::problem::Problem;
 use super::trim::Caps;
 use crate::limits::MAX_CHECKPOINT_MANIFEST;
@@ -27,7 +28,7 @@ impl Frozen {
         &self,
         to: &mut impl Write,
         reused: Option<&Reused>,
-    ) -> io::Result<(u64, Known)> {
+    ) -> io::Result<(u64, ChunkIndex)> {
         self.write_within(&Caps::FORMAT, to, reused)
     }
 
@@ -37,9 +38,9 @@ impl Frozen {
         caps: &Caps,
         to: &mut impl Write,
         reused: Option<&Reused>,
-    ) -> io::Result<(u64, Known)> {
-        let known = reused.map(|reused| reused.known.clone()).unwrap_or_default();
-        let layout = Layout::within(caps, self, known)?;
+    ) -> io::Result<(u64, ChunkIndex)> {
+        let index = reused.map(|reused| reused.index.clone()).unwrap_or_default();
+        let layout = Layout::within(caps, self, index)?;
         let head = head(&layout.manifest)?;
         to.write_all(&head)?;
         let mut compressed: Vec<Vec<u8>> = Vec::new();
@@ -61,7 +62,7 @@ impl Frozen {
                 to.write_all(chunk)?;
             }
         }
-        Ok((head.len() as u64, layout.known))
+        Ok((head.len() as u64, layout.index))
     }
 }
 

@@ -4,8 +4,8 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use belljar::cluster::collect_chunks;
-use belljar::session::{CHUNK_GRACE, RestoreOptions, Saved};
+use belljar::cluster::{CHUNK_GRACE, collect_chunks};
+use belljar::session::{RestoreOptions, Saved};
 use belljar::store::{Condition, DirectoryStore, MemoryStore, Put, Store};
 use belljar::{Request, Runtime, Session, SessionOptions};
 

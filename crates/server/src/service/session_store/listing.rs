@@ -3,8 +3,8 @@
 use std::collections::BTreeMap;
 use std::time::{Duration, SystemTime};
 
-use belljar::cluster::{StoredInfo, collect_chunks};
-use belljar::session::{CHUNK_GRACE, SessionStatus};
+use belljar::cluster::{CHUNK_GRACE, StoredInfo, collect_chunks};
+use belljar::session::SessionStatus;
 use futures_util::{StreamExt, stream};
 
 use super::index::owner_folder;

@@ -1,5 +1,5 @@
 //! The list of a store's condemned chunks: the writers' part of garbage collection, which
-//! `cluster/garbage.rs` describes.
+//! `garbage.rs` describes.
 
 use std::collections::{BTreeSet, HashSet};
 use std::time::{Duration, SystemTime};
@@ -7,9 +7,9 @@ use std::time::{Duration, SystemTime};
 use bytes::Bytes;
 use serde::{Deserialize, Serialize};
 
-use super::chunk_key::Copy;
-use super::format::Name;
 use crate::limits::MAX_CONDEMNED;
+use crate::session::checkpoint::Name;
+use crate::session::checkpoint::chunk_key::Copy;
 use crate::store::{Condition, Put, Store, StoreError, Version};
 use crate::util::hex;
 

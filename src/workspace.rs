@@ -217,7 +217,7 @@ impl Workspace {
         let Ok(top) = self.now.find(ROOT) else {
             return Changes::new();
         };
-        let changed = self.now.changes(&self.before, top);
+        let changed = self.now.changes(&self.before, top).into_iter();
         changed.filter_map(|found| entry(&self.now, found.path, found.node, top)).collect()
     }
 

@@ -223,18 +223,6 @@ impl Content {
         }
     }
 
-    /// Bytes taken by blocks that `other` does not share at the same offset.
-    #[must_use]
-    pub fn beyond(&self, other: &Self) -> u64 {
-        let mut sum = 0;
-        self.blocks.beyond(&other.blocks, &mut |_, block, theirs| {
-            if theirs.is_none_or(|theirs| theirs.id() != block.id()) {
-                sum += block.taken() as u64;
-            }
-        });
-        sum
-    }
-
     /// A reader that starts at offset 0.
     #[must_use]
     pub fn reader(&self) -> ContentReader {

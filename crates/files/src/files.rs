@@ -3,7 +3,6 @@
 use std::fmt;
 use std::sync::Arc;
 
-use crate::content::Content;
 use crate::descriptors::Descriptors;
 use crate::dir::Dir;
 use crate::map::Map;
@@ -154,34 +153,19 @@ impl Files {
         self.distinct = distinct.then_some(self.distinct.unwrap_or_default());
     }
 
-    /// Estimated bytes of contents, names and nodes that `other` does not share.
-    #[must_use]
-    pub fn beyond(&self, other: &Self) -> u64 {
-        self.sum_beyond(other, |own, theirs| match theirs {
-            Some(theirs) => own.beyond(theirs),
-            None => own.beyond(&Content::default()),
-        })
-    }
-
-    /// The same with the whole length of each file that is new or changed: what a copy of this
-    /// state takes beside a copy of `other`, if copies share no blocks.
+    /// Estimated bytes of names, nodes and contents that `other` does not share, with the whole
+    /// length of each file that is new or changed: what a copy of this state takes beside a copy of
+    /// `other`, if copies share no blocks.
     #[must_use]
     pub fn beyond_whole(&self, other: &Self) -> u64 {
-        self.sum_beyond(other, |own, theirs| match theirs {
-            Some(theirs) if own.is_same(theirs) => 0,
-            _ => own.len(),
-        })
-    }
-
-    fn sum_beyond(&self, other: &Self, content: impl Fn(&Content, Option<&Content>) -> u64) -> u64 {
         const NODE: u64 = 192;
         const NAME: u64 = 160;
         let mut sum = 0_u64;
         self.nodes.beyond(&other.nodes, &mut |_, node, theirs| {
             sum += if theirs.is_some() { 0 } else { NODE };
             let more = match (&node.body, theirs.map(|theirs| &theirs.body)) {
-                (Body::File(own), Some(Body::File(theirs))) => content(own, Some(theirs)),
-                (Body::File(own), _) => content(own, None),
+                (Body::File(own), Some(Body::File(theirs))) if own.is_same(theirs) => 0,
+                (Body::File(own), _) => own.len(),
                 (Body::Link(own), Some(Body::Link(theirs))) if Arc::ptr_eq(own, theirs) => 0,
                 (Body::Link(own), _) => own.len() as u64,
                 (Body::Dir(own), theirs) => {

@@ -30,6 +30,16 @@ pub struct Walk<'a> {
     skipped: u64,
 }
 
+/// One step of a walk.
+struct Step {
+    /// Number of directories on the path, the top included.
+    depth: usize,
+    /// Where the name begins in the path.
+    name: usize,
+    node: Node,
+    kind: Kind,
+}
+
 type Entries<'a> = Box<dyn Iterator<Item = (u64, &'a Entry)> + 'a>;
 
 impl std::fmt::Debug for Walk<'_> {
@@ -52,17 +62,49 @@ impl Files {
         walk
     }
 
-    /// Regular files and links below a directory that are new or changed since `before`.
-    pub fn changes<'a>(&'a self, before: &'a Self, top: Node) -> impl Iterator<Item = Found> + 'a {
-        let walk = (!self.is_same(before)).then(|| self.walk(top));
-        let leaves = walk.into_iter().flatten().filter(|found| found.kind != Kind::Directory);
-        leaves.filter(move |found| {
-            let mut at = Some(top);
-            for name in found.path.split('/') {
-                at = at.and_then(|dir| Some(before.child(dir, name).ok()??.0));
+    /// Regular files and links below a directory that are new or changed since `before`. Names are
+    /// compared only in directories that changed, and files only if their nodes did.
+    #[must_use]
+    pub fn changes(&self, before: &Self, top: Node) -> Vec<Found> {
+        let mut touched = HashSet::new();
+        self.nodes.beyond(&before.nodes, &mut |number, _, _| {
+            touched.insert(number);
+        });
+        let mut changes = Vec::new();
+        if touched.is_empty() {
+            return changes;
+        }
+        // The directories on the path, each with the node that had its path before.
+        let mut around = vec![(top, Some(top))];
+        let mut walk = self.walk(top);
+        while let Some(Step {
+            depth,
+            name,
+            node,
+            kind,
+        }) = walk.step()
+        {
+            around.truncate(depth);
+            let was = match around.last() {
+                Some((dir, Some(was))) if dir == was && !touched.contains(&dir.number) => {
+                    Some(node)
+                }
+                Some((_, Some(was))) => {
+                    let found = before.child(*was, &walk.path[name..]);
+                    found.ok().flatten().map(|(was, _)| was)
+                }
+                _ => None,
+            };
+            if kind == Kind::Directory {
+                around.push((node, was));
+            } else if was != Some(node)
+                || touched.contains(&node.number) && !self.is_unchanged(before, node)
+            {
+                let path = walk.path.clone();
+                changes.push(Found { path, node, kind });
             }
-            at != Some(found.node) || !self.is_unchanged(before, found.node)
-        })
+        }
+        changes
     }
 
     /// The paths of nodes, found in a single walk. Leaves out nodes without a name and those whose
@@ -103,6 +145,39 @@ impl Walk<'_> {
         self.skipped
     }
 
+    /// Finds the next node, whose path is then in `path`.
+    fn step(&mut self) -> Option<Step> {
+        loop {
+            let depth = self.stack.len();
+            let (length, entries) = self.stack.last_mut()?;
+            self.path.truncate(*length);
+            let Some((_, entry)) = entries.next() else {
+                self.stack.pop();
+                continue;
+            };
+            if *length + 1 + entry.name.len() > MAX_PATH {
+                self.skipped += 1;
+                continue;
+            }
+            if *length > 0 {
+                self.path.push('/');
+            }
+            let name = self.path.len();
+            self.path.push_str(&entry.name);
+            let node = Node::own(entry.number);
+            let Ok(kind) = self.files.kind(node) else {
+                continue;
+            };
+            self.enter(node);
+            return Some(Step {
+                depth,
+                name,
+                node,
+                kind,
+            });
+        }
+    }
+
     fn enter(&mut self, node: Node) {
         if node.is_own()
             && let Ok(dir) = self.files.dir(node.number)
@@ -117,31 +192,8 @@ impl Iterator for Walk<'_> {
     type Item = Found;
 
     fn next(&mut self) -> Option<Found> {
-        loop {
-            let (length, entries) = self.stack.last_mut()?;
-            self.path.truncate(*length);
-            let Some((_, entry)) = entries.next() else {
-                self.stack.pop();
-                continue;
-            };
-            if *length + 1 + entry.name.len() > MAX_PATH {
-                self.skipped += 1;
-                continue;
-            }
-            if *length > 0 {
-                self.path.push('/');
-            }
-            self.path.push_str(&entry.name);
-            let node = Node::own(entry.number);
-            let Ok(kind) = self.files.kind(node) else {
-                continue;
-            };
-            self.enter(node);
-            return Some(Found {
-                path: self.path.clone(),
-                node,
-                kind,
-            });
-        }
+        let Step { node, kind, .. } = self.step()?;
+        let path = self.path.clone();
+        Some(Found { path, node, kind })
     }
 }

@@ -67,7 +67,7 @@ fn changes_are_what_was_made_and_what_was_written() {
     files.path_create_directory(0, "dir", &mut clock).unwrap();
     write(&mut files, "dir/inner", b"x");
     let before = files.clone();
-    assert_eq!((files.changes(&before, top).count(), files.is_same(&before)), (0, true));
+    assert_eq!((files.changes(&before, top), files.is_same(&before)), (Vec::new(), true));
     let version = files.version();
     let fd = files.path_open(0, "same", MADE, &mut clock).unwrap();
     assert_eq!((files.version(), files.is_same(&before)), (version, true), "opening is no change");
@@ -79,9 +79,52 @@ fn changes_are_what_was_made_and_what_was_written() {
     files.path_rename((0, "dir"), (0, "other"), &mut clock).unwrap();
     files.path_unlink_file(0, "removed", &mut clock).unwrap();
     files.path_symlink("same", 0, "link", &mut clock).unwrap();
-    let changed: Vec<_> = files.changes(&before, top).map(|found| found.path).collect();
+    let changed: Vec<_> = files.changes(&before, top).into_iter().map(|f| f.path).collect();
     assert_eq!(changed, ["written", "here", "other/inner", "link"]);
     assert!(files.version() > version);
+}
+
+/// Whatever a sequence of calls does, the changes are what a comparison of every path finds.
+#[test]
+fn changes_are_those_of_a_comparison_of_every_path() {
+    let mut clock = Clock(super::EPOCH + 1_000_000);
+    let names = ["a", "b", "a/a", "a/b", "b/a", "b/b", "a/a/a", "b/a/b"];
+    let (mut seed, mut found) = (1_u64, 0);
+    for _ in 0..300 {
+        let (mut files, top) = tree(&memory(1 << 20), Limits::NONE);
+        let mut before = files.clone();
+        for _ in 0..30 {
+            let mut draw = |most: usize| {
+                seed = seed.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040);
+                (seed >> 33) as usize % most
+            };
+            let (one, other) = (names[draw(names.len())], names[draw(names.len())]);
+            // Many of the calls fail, as they may.
+            match draw(8) {
+                0 | 1 => drop(files.path_create_directory(0, one, &mut clock)),
+                2 | 3 => {
+                    if let Ok(fd) = files.path_open(0, one, MADE, &mut clock) {
+                        let _ = files.fd_write(fd, b"x", &mut clock);
+                        files.fd_close(fd).unwrap();
+                    }
+                }
+                4 | 5 => drop(files.path_rename((0, one), (0, other), &mut clock)),
+                6 => drop(files.path_unlink_file(0, one, &mut clock)),
+                _ => before = files.clone(),
+            }
+            let is_change = |path: &str, node| {
+                let child = |dir, name| Some(before.child(dir, name).ok()??.0);
+                let was = path.split('/').try_fold(top, child);
+                was != Some(node) || !files.is_unchanged(&before, node)
+            };
+            let leaves = files.walk(top).filter(|found| found.kind != crate::Kind::Directory);
+            let expected: Vec<_> =
+                leaves.filter(|found| is_change(&found.path, found.node)).collect();
+            assert_eq!(files.changes(&before, top), expected);
+            found += expected.len();
+        }
+    }
+    assert!(found > 1_000, "{found}");
 }
 
 #[test]

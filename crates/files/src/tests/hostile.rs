@@ -251,7 +251,6 @@ fn what_one_state_does_no_other_sees() {
     assert_eq!(pool.usage().memory, shared.memory + (64 << 10), "one block was copied");
     assert_eq!(&read(&mut forks[3], "7")[..9], b"changed\x01\x01");
     assert_eq!(read(&mut files, "7"), vec![1; 100_000]);
-    assert!(forks[3].beyond(&files) < 80_000 && forks[4].beyond(&files) == 0);
     assert_eq!((forks[3].beyond_whole(&files), forks[4].beyond_whole(&files)), (100_000, 0));
     drop((files, forks));
     assert_eq!(pool.usage(), PoolUsage::default());

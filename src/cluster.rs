@@ -36,6 +36,7 @@ use self::node::{Node, count};
 use self::record::Head;
 use crate::api::outcome::Outcome;
 use crate::api::request::Request;
+use crate::api::setters::setters;
 use crate::api::tool::ToolAnswer;
 use crate::error::Error;
 use crate::runtime::Runtime;
@@ -102,21 +103,14 @@ impl NodeOptions {
         self.name = Some(name.into());
         self
     }
-
-    /// Sets the lease.
-    #[must_use]
-    pub fn lease(mut self, lease: Duration) -> Self {
-        self.lease = lease;
-        self
-    }
-
-    /// Sets how long this node waits for other nodes.
-    #[must_use]
-    pub fn patience(mut self, patience: Duration) -> Self {
-        self.patience = patience;
-        self
-    }
 }
+
+setters!(NodeOptions {
+    /// Sets the lease.
+    lease: Duration;
+    /// Sets how long this node waits for other nodes.
+    patience: Duration;
+});
 
 /// Counters of a node.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]

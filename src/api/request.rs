@@ -573,13 +573,6 @@ impl Request {
         self
     }
 
-    /// Limits tool calls.
-    #[must_use]
-    pub fn tool_limits(mut self, limits: ToolLimits) -> Self {
-        self.tool_limits = limits;
-        self
-    }
-
     /// Answers a deferred tool call that the code will make.
     ///
     /// Only for deterministic runs, where calls have the same numbers every time. After an outcome
@@ -630,59 +623,29 @@ impl Request {
         self
     }
 
-    /// Replaces all limits.
-    #[must_use]
-    pub fn limits(mut self, limits: RequestLimits) -> Self {
-        self.limits = limits;
-        self
-    }
-
-    /// Restricts the code.
-    #[must_use]
-    pub fn policy(mut self, policy: Policy) -> Self {
-        self.policy = policy;
-        self
-    }
-
-    /// Sets which expression statements are printed.
-    #[must_use]
-    pub fn echo(mut self, echo: Echo) -> Self {
-        self.echo = Some(echo);
-        self
-    }
-
-    /// Sets the language of the code.
-    #[must_use]
-    pub fn dialect(mut self, dialect: Dialect) -> Self {
-        self.dialect = dialect;
-        self
-    }
-
     /// Sets the variable whose value is the result.
     #[must_use]
     pub fn result_var(mut self, name: impl Into<String>) -> Self {
         self.result_var = Some(name.into());
         self
     }
-
-    /// Sets the handling of threads and processes that the code starts.
-    #[must_use]
-    pub fn threads(mut self, threads: Threads) -> Self {
-        self.threads = threads;
-        self
-    }
-
-    /// Makes the run reproducible.
-    #[must_use]
-    pub fn deterministic(mut self, deterministic: Deterministic) -> Self {
-        self.deterministic = Some(deterministic);
-        self
-    }
-
-    /// Sets the optional parts of the outcome.
-    #[must_use]
-    pub fn capture(mut self, capture: Capture) -> Self {
-        self.capture = capture;
-        self
-    }
 }
+
+setters!(Request {
+    /// Limits tool calls.
+    tool_limits: ToolLimits;
+    /// Replaces all limits.
+    limits: RequestLimits;
+    /// Restricts the code.
+    policy: Policy;
+    /// Sets which expression statements are printed.
+    echo: Echo => Some;
+    /// Sets the language of the code.
+    dialect: Dialect;
+    /// Sets the handling of threads and processes that the code starts.
+    threads: Threads;
+    /// Makes the run reproducible.
+    deterministic: Deterministic => Some;
+    /// Sets the optional parts of the outcome.
+    capture: Capture;
+});

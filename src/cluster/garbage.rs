@@ -18,14 +18,12 @@ use tokio::task::JoinSet;
 
 use super::boot_clock::Since;
 use super::condemned::{CHUNK_GRACE, CONDEMNED, read, write};
-use crate::limits::{MAX_CHECKPOINT_MANIFEST, MAX_CONDEMNED};
+use super::save::{AT_ONCE, MAX_HEAD};
+use crate::limits::MAX_CONDEMNED;
 use crate::session::checkpoint::chunk_key::{CHUNKS, Copy};
 use crate::session::checkpoint::{Name, is_manifest, named_chunks};
 use crate::store::{Store, StoreError};
 
-const MAX_MANIFEST_BYTES: u64 = MAX_CHECKPOINT_MANIFEST as u64 + 64;
-/// Number of concurrent requests to the store.
-const AT_ONCE: usize = 16;
 /// Number of times that a collection restarts because a writer has changed the list.
 const MAX_TRIES: usize = 8;
 
@@ -170,7 +168,7 @@ async fn named(store: &Arc<dyn Store>, folder: &str) -> Result<HashSet<Name>, St
             for key in batch {
                 let (store, key) = (Arc::clone(store), key.clone());
                 under_way.spawn(async move {
-                    let blob = store.get(&key, MAX_MANIFEST_BYTES).await;
+                    let blob = store.get(&key, MAX_HEAD).await;
                     (key, blob)
                 });
             }

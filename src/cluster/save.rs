@@ -19,10 +19,10 @@ use crate::session::checkpoint::{Apart, Frozen, Last, Name, Written};
 use crate::session::{FileAction, Saved, Session, SessionError};
 use crate::store::{Condition, Put, Store, StoreError};
 
-/// Number of concurrent writes of chunks.
-const AT_ONCE: usize = 16;
+/// Number of concurrent requests to a store.
+pub(super) const AT_ONCE: usize = 16;
 /// Maximum size of a manifest with its head, in bytes.
-const MAX_HEAD: u64 = MAX_CHECKPOINT_MANIFEST as u64 + 64;
+pub(super) const MAX_HEAD: u64 = MAX_CHECKPOINT_MANIFEST as u64 + 64;
 
 impl Session {
     /// Writes the session to `store`: a manifest under `key`, and the missing chunks under their

@@ -17,8 +17,9 @@ use crate::error::Error;
 /// A run that its caller follows turn by turn: events, calls to answer and, at the end, the result.
 /// [`Runtime::start`](crate::Runtime::start) and [`Session::start`](crate::Session::start) make it.
 ///
-/// The run is a task of its own, so its limits apply while nobody asks for a turn. It waits for a
-/// slow caller as an [`event_channel`](crate::event::event_channel) does. Dropping this cancels it.
+/// The run is a task of its own, so its limits also apply while the caller asks for no turn. It
+/// waits for a slow caller as an [`event_channel`](crate::event::event_channel) does. Dropping this
+/// cancels it.
 ///
 /// ```no_run
 /// # async fn example(runtime: belljar::Runtime) -> Result<(), belljar::Error> {
@@ -59,7 +60,8 @@ pub(crate) type Work = Pin<Box<dyn Future<Output = ()> + Send>>;
 
 impl<T: Send + 'static, E: From<Error> + Send + 'static> Running<T, E> {
     /// Starts `run`, which gets the request and must pass it on to [`Runtime::run`] or
-    /// [`Session::run`]. For callers that do more than these two, such as waiting for a place first.
+    /// [`Session::run`]. For callers that do more than these two, such as waiting for a place
+    /// first.
     ///
     /// # Panics
     ///

@@ -10,6 +10,7 @@ use super::clock::Times;
 use super::lease::LeaseEnd;
 use super::options::SessionLimits;
 use crate::api::request::{Mount, Policy};
+use crate::api::setters::setters;
 use crate::api::tool::Tool;
 use crate::store::Store;
 
@@ -97,13 +98,6 @@ impl RestoreOptions {
         self
     }
 
-    /// Replaces all mounts of the session.
-    #[must_use]
-    pub fn mounts(mut self, mounts: Vec<Mount>) -> Self {
-        self.mounts = mounts;
-        self
-    }
-
     /// Sets the session's id, for example its previous id, instead of a random one: 1 to 64
     /// letters, digits, `-` and `_`. The id must be free. A checkpoint does not contain the id,
     /// because its author could choose another session's id.
@@ -118,23 +112,6 @@ impl RestoreOptions {
     #[must_use]
     pub fn tool(mut self, tool: Tool) -> Self {
         self.tools.push(tool);
-        self
-    }
-
-    /// Limits the session. For each limit, the smaller of this value and the checkpoint's applies.
-    /// Without this, the author of the checkpoint chooses all limits. The fuel used so far also
-    /// comes from the checkpoint, and its author may have set it to zero.
-    #[must_use]
-    pub fn limits(mut self, limits: SessionLimits) -> Self {
-        self.limits = limits;
-        self
-    }
-
-    /// Restricts the code of every run without its own policy, instead of the policy in the
-    /// checkpoint.
-    #[must_use]
-    pub fn policy(mut self, policy: Policy) -> Self {
-        self.policy = Some(policy);
         self
     }
 
@@ -161,6 +138,18 @@ impl RestoreOptions {
         self
     }
 }
+
+setters!(RestoreOptions {
+    /// Replaces all mounts of the session.
+    mounts: Vec<Mount>;
+    /// Limits the session. For each limit, the smaller of this value and the checkpoint's applies.
+    /// Without this, the author of the checkpoint chooses all limits. The fuel used so far also
+    /// comes from the checkpoint, and its author may have set it to zero.
+    limits: SessionLimits;
+    /// Restricts the code of every run without its own policy, instead of the policy in the
+    /// checkpoint.
+    policy: Policy => Some;
+});
 
 impl From<&Path> for RestoreOptions {
     fn from(path: &Path) -> Self {

@@ -161,8 +161,9 @@ impl Core {
         mut request: Request,
     ) -> Result<Outcome, Error> {
         self.check_not_waiting(context)?;
-        let tools = request.tools.iter().chain(&context.fixed.tools.tools);
-        let pending = if tools.into_iter().any(Tool::is_deferred) {
+        // Includes the session's own tools, so that a checkpoint contains the deferred ones.
+        context.fixed.tools.complete(&mut request);
+        let pending = if request.tools.iter().any(Tool::is_deferred) {
             request = aside(true, move || {
                 pending::read_files(&mut request.files)?;
                 Ok::<_, Error>(request)
@@ -170,10 +171,12 @@ impl Core {
             .await??;
             let lived = self.past(context).await?.state.kept.lived;
             let own = context.fixed.deterministic.as_ref();
-            // Includes the session's own tools, so that a checkpoint contains the deferred ones.
-            context.fixed.tools.complete(&mut request);
             let pending = Pending {
-                request: request.clone(),
+                request: Request {
+                    // A replay repeats events, and a reader waits for the watcher's end.
+                    watcher: None,
+                    ..request.clone()
+                },
                 pins: Pins::new(own, self.entropy, lived).map_err(random)?,
                 log: Vec::new(),
                 awaited: Vec::new(),

@@ -4,6 +4,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::{Duration, Instant};
 
+use belljar::event::{Running, Turn};
 use belljar::outcome::{ErrorKind, ToolErrorKind};
 use belljar::request::{Capture, Deterministic};
 use belljar::tool::{ToolError, ToolLimits};
@@ -689,4 +690,40 @@ fn input_asks_whoever_answers() {
     // Without a limit it is at the end of the standard input.
     let outcome = run(Request::new("input()").image("core")).outcome;
     assert!(outcome.error.unwrap().starts_with("EOFError"));
+}
+
+/// Answers the two calls of a run in reverse, when both wait.
+async fn answered<T: Send + 'static>(mut running: Running<T>) -> T {
+    let mut waiting = Vec::new();
+    while let Some(turn) = running.next().await {
+        match turn {
+            Turn::Call(call) => waiting.push(call),
+            Turn::Question(question) => question.answer(Some("Ada".into())),
+            _ => {}
+        }
+        if waiting.len() == 2 {
+            for call in waiting.drain(..).rev() {
+                let n = call.arguments["n"].as_i64().unwrap();
+                call.answer(10 * n);
+            }
+        }
+    }
+    running.end().await.unwrap()
+}
+
+#[test]
+fn calls_of_coroutines_are_turns() {
+    let code = "import asyncio, tools\n\
+                async def both():\n    return await asyncio.gather(tools.ask(n=1), tools.ask(n=2))\n\
+                print(asyncio.run(both()))\nprint(input('Who? '))";
+    let request = || Request::new(code).tool(Tool::deferred("ask", any()));
+    tokio(2).block_on(async {
+        let run = answered(runtime().start(request().image("core"))).await;
+        let session = runtime().session(SessionOptions::new().image("core")).await.unwrap();
+        for outcome in [run.outcome, answered(session.start(request())).await] {
+            succeeded(&outcome);
+            assert_eq!(outcome.stdout, "[10, 20]\nWho? Ada\n");
+        }
+        session.close();
+    });
 }

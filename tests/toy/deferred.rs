@@ -1,5 +1,8 @@
 //! Deferred tools: a run ends as waiting, and goes on when its call is answered.
 
+use std::time::Duration;
+
+use belljar::event::{EventKind, event_channel};
 use belljar::outcome::ErrorKind;
 use belljar::request::Deterministic;
 use belljar::tool::ToolAnswer;
@@ -83,4 +86,23 @@ async fn a_deterministic_run_is_given_its_answers_beforehand() {
     succeeded(&outcome);
     let told = outcome.stdout.strip_prefix(&waiting.stdout).unwrap();
     assert_eq!(told, "{\"kind\":\"tool_error\",\"message\":\"no\"}\n1\n");
+}
+
+/// Otherwise a reader of the events would wait until the call is answered.
+#[tokio::test]
+async fn events_end_when_a_run_waits() {
+    let session = runtime().session(SessionOptions::new()).await.unwrap();
+    let (watcher, mut events) = event_channel();
+    let request = Request::new("print before\ncall approve {}").tool(approve()).watch(watcher);
+    let outcome = session.run(request).await.unwrap();
+    failed(&outcome, ErrorKind::Waiting, "Waiting");
+    let mut last = None;
+    let time = Duration::from_secs(20);
+    while let Some(event) = tokio::time::timeout(time, events.next()).await.unwrap() {
+        last = Some(event.kind);
+    }
+    assert_eq!(last, Some(EventKind::Ended { success: false }));
+    let outcome = session.answer(vec![ToolAnswer::new(1, 2)]).await.unwrap();
+    succeeded(&outcome);
+    assert_eq!(outcome.stdout, "before\n{\"ok\":2}\n");
 }

@@ -245,6 +245,7 @@ async fn sessions_have_turns_too() {
         let outcome = running.end().await.unwrap();
         succeeded(&outcome);
         assert_eq!(outcome.stdout, format!("{{\"ok\":{n}}}\n"));
+        assert!(outcome.tool_calls[0].duration_ms > 0.0, "it has no clock for replays");
     }
     assert_eq!(out(&session, "get a").await, "2\n");
     assert_eq!(session.waiting().await.unwrap(), []);
@@ -291,7 +292,7 @@ fn blocking_callers_have_turns() {
     running.next().unwrap();
     drop(running);
     assert_eq!(session.start(Request::new("get a")).unwrap().end().unwrap().stdout, "0\n");
-    // A run that nobody follows ends with the last handle.
+    // A run ends with its last handle.
     let running = runtime.start(Request::new("spin").timeout(Duration::from_secs(60))).unwrap();
     drop((session, runtime));
     drop(running);

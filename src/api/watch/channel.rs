@@ -237,7 +237,7 @@ impl Sender {
 }
 
 impl Queue {
-    /// Takes the next turn. Records that a reader waits if there is none but more may come.
+    /// Takes the next turn. Records that a reader waits if the queue is empty but more may come.
     fn take(&mut self, taken: &Notify) -> Poll<Option<Turn>> {
         while let Some(turn) = self.turns.pop_front() {
             if let Turn::Event(event) = &turn {

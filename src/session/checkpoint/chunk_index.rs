@@ -5,13 +5,12 @@ use std::sync::{Arc, Weak};
 
 use belljar_files::{Content, Files};
 
-use super::chunker::{FileKey, Piece, Placed, key};
-use super::format::{HOLE, Name};
+use super::format::{HOLE, Name, PieceEntry};
 use crate::session::state::State;
 
 /// The chunks of a file or store, by number, and the parts of a session that are in them. A layout
-/// begins with the index of existing chunks, adds what is new, and ends with the index of the chunks
-/// that it names.
+/// begins with the index of existing chunks, adds what is new, and ends with the index of the
+/// chunks that it names.
 #[derive(Clone, Default)]
 pub(in crate::session) struct ChunkIndex {
     pub(super) chunks: Vec<(Name, u32)>,
@@ -59,12 +58,12 @@ impl ChunkIndex {
     }
 
     /// Records that a state is in the document `chunk`, with all chunks that the document names.
-    pub(super) fn add_state(&mut self, state: &Arc<State>, chunk: usize, parts: &[usize]) {
-        self.states.push((Arc::downgrade(state), Document::of(chunk, parts)));
+    pub(super) fn add_state(&mut self, state: &Arc<State>, chunk: u32, parts: Vec<u32>) {
+        self.states.push((Arc::downgrade(state), Document { chunk, parts }));
     }
 
-    pub(super) fn add_contents(&mut self, contents: &Arc<Files>, chunk: usize, parts: &[usize]) {
-        self.contents.push((Arc::downgrade(contents), Document::of(chunk, parts)));
+    pub(super) fn add_contents(&mut self, contents: &Arc<Files>, chunk: u32, parts: Vec<u32>) {
+        self.contents.push((Arc::downgrade(contents), Document { chunk, parts }));
     }
 
     /// Returns the document of a state, if it is in a chunk.
@@ -120,14 +119,24 @@ impl ChunkIndex {
     }
 }
 
-impl Document {
-    fn of(chunk: usize, parts: &[usize]) -> Self {
-        let parts = parts.iter().map(|part| *part as u32).collect();
-        Self {
-            chunk: chunk as u32,
-            parts,
-        }
-    }
+/// Consecutive pages of a page store, and the chunk that contains them.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Placed {
+    pub count: u32,
+    pub chunk: u32,
+    /// Index of the first page within the chunk.
+    pub first: u32,
+}
+
+/// A part of a file, with the number of its chunk.
+pub(super) type Piece = PieceEntry;
+
+/// Identifies a content while the content is kept alive.
+pub(super) type FileKey = (usize, u64);
+
+/// Returns the key of a content. Content without blocks, which is empty or all zeros, has no key.
+pub(super) fn key(file: &Content) -> Option<FileKey> {
+    (file.id() != 0).then(|| (file.id(), file.len()))
 }
 
 /// The chunk of a document, and all chunks that the document names.

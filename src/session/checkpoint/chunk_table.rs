@@ -11,14 +11,14 @@ pub(super) struct Listing {
     /// Names and sizes of the chunks, by number.
     pub listed: Vec<(Name, u32)>,
     pub chunks: Box<dyn Chunks>,
-    numbers: HashMap<Name, usize>,
+    numbers: HashMap<Name, u32>,
     /// Documents of the states.
     pub states: Vec<Name>,
 }
 
 impl Listing {
     pub(super) fn of(listed: Vec<(Name, u32)>, chunks: Box<dyn Chunks>, states: Vec<Name>) -> Self {
-        let numbers = listed.iter().enumerate().map(|(number, (name, _))| (*name, number));
+        let numbers = listed.iter().zip(0..).map(|((name, _), number)| (*name, number));
         Self {
             numbers: numbers.collect(),
             listed,
@@ -40,12 +40,17 @@ impl Listing {
         (&*self.chunks, &self.listed)
     }
 
-    pub(super) fn number(&self, name: Name) -> Result<usize, Problem> {
+    /// Returns the size of a chunk, in bytes.
+    pub(super) fn length(&self, number: u32) -> u32 {
+        self.listed[number as usize].1
+    }
+
+    pub(super) fn number(&self, name: Name) -> Result<u32, Problem> {
         let unlisted = Problem::Format("it names a chunk that it does not list");
         self.numbers.get(&name).copied().ok_or(unlisted)
     }
 
-    pub(super) fn numbers(&self, names: &[Name]) -> Result<Vec<usize>, Problem> {
+    pub(super) fn numbers(&self, names: &[Name]) -> Result<Vec<u32>, Problem> {
         names.iter().map(|name| self.number(*name)).collect()
     }
 }

@@ -5,8 +5,8 @@ use std::io;
 use belljar_files::Content as FileContent;
 use belljar_memory::{HOST_PAGE, Pages, Stretch};
 
-use super::chunk_index::ChunkIndex;
-use super::format::{FILE_CHUNK, Name, PieceEntry, hole};
+use super::chunk_index::{ChunkIndex, Piece, Placed, key};
+use super::format::{FILE_CHUNK, Name, hole};
 
 /// Number of a guest's pages, by address, that share a chunk. Aligned windows deduplicate: the same
 /// pages at the same addresses give the same chunk, whatever surrounds them.
@@ -28,27 +28,8 @@ pub(super) enum Content<'a> {
     Known(Name),
 }
 
-/// Consecutive pages of a page store, and the chunk that contains them.
-#[derive(Clone, Copy, Debug)]
-pub(super) struct Placed {
-    pub count: u32,
-    pub chunk: u32,
-    /// Index of the first page within the chunk.
-    pub first: u32,
-}
-
 /// A range of memory: first page, number of pages, chunk, and first page within the chunk.
 pub(super) type InChunk = (u32, u32, u32, u32);
-/// A part of a file, with the number of its chunk.
-pub(super) type Piece = PieceEntry;
-
-/// Identifies a content while the content is kept alive.
-pub(super) type FileKey = (usize, u64);
-
-/// Returns the key of a content. Content without blocks, which is empty or all zeros, has no key.
-pub(super) fn key(file: &FileContent) -> Option<FileKey> {
-    (file.id() != 0).then(|| (file.id(), file.len()))
-}
 
 /// Chunks under construction, numbered from 0.
 pub(super) struct Pieces<'a> {

@@ -11,7 +11,9 @@ use belljar_files::{Content, MAX_LEN, Pool, WeakContent};
 use belljar_memory::{HOST_PAGE, Imported, Pages};
 use rayon::prelude::*;
 
+use super::chunk_index::Piece;
 use super::chunk_reader::{Chunks, Opener, in_batches, part};
+use super::chunker::InChunk;
 use super::format::{HOLE, MAX_CHUNK, Name, hole_length};
 use super::problem::Problem;
 use crate::limits::MAX_CHECKPOINT_FILES;
@@ -92,15 +94,15 @@ impl Bits {
 /// The required data in chunks that was not fetched before.
 pub(super) struct Wanted<'a> {
     before: &'a Fetched,
-    pages: BTreeMap<usize, Bits>,
+    pages: BTreeMap<u32, Bits>,
     sizes: Vec<u64>,
     files: HashMap<(Pieces, usize), usize>,
     /// Parts of files by chunk: file, offset in the file, offset in the chunk, and length.
-    parts: BTreeMap<usize, Vec<(usize, u64, u32, u32)>>,
+    parts: BTreeMap<u32, Vec<(usize, u64, u32, u32)>>,
 }
 
-/// The pieces of a file: chunk, offset in the chunk, and length; or holes.
-pub(super) type Pieces = Vec<(usize, u32, u32)>;
+/// The pieces of a file.
+type Pieces = Vec<Piece>;
 
 /// Pages of a chunk that were added together, and the page number of the first.
 #[derive(Clone, Copy)]
@@ -114,9 +116,9 @@ struct Placed {
 pub(super) struct Fetched {
     imported: Option<Imported>,
     /// Pages that have a place but were not fetched.
-    hollow: BTreeMap<usize, Placed>,
+    hollow: BTreeMap<u32, Placed>,
     /// Location of each chunk's pages among the added pages.
-    placed: BTreeMap<usize, Vec<Placed>>,
+    placed: BTreeMap<u32, Vec<Placed>>,
     /// Number of added pages.
     count: u32,
     numbers: HashMap<(Pieces, usize), usize>,
@@ -139,7 +141,7 @@ impl<'a> Wanted<'a> {
     /// Adds pages of a chunk of the given size.
     pub(super) fn add_pages(
         &mut self,
-        (chunk, length): (usize, u32),
+        (chunk, length): (u32, u32),
         first: u32,
         count: u32,
     ) -> Result<(), Problem> {
@@ -167,7 +169,7 @@ impl<'a> Wanted<'a> {
         };
         let mut size = 0;
         for (chunk, at, length) in &free.key().0 {
-            let bytes = if *chunk == HOLE as usize {
+            let bytes = if *chunk == HOLE {
                 hole_length(*at, *length)
             } else {
                 self.parts.entry(*chunk).or_default().push((number, size, *at, *length));
@@ -184,7 +186,7 @@ impl<'a> Wanted<'a> {
     /// Returns the resulting number of pages and size of files, in total.
     pub(super) fn size(&self) -> (u64, Option<u64>) {
         let new =
-            |(chunk, pages): (&usize, &Bits)| u64::from(self.before.missing(*chunk, pages).count());
+            |(chunk, pages): (&u32, &Bits)| u64::from(self.before.missing(*chunk, pages).count());
         let pages: u64 = self.pages.iter().map(new).sum();
         let files =
             self.sizes.iter().try_fold(self.before.bytes, |sum, size| sum.checked_add(*size));
@@ -204,7 +206,7 @@ impl<'a> Wanted<'a> {
         let before = self.before;
         let mut placed = before.placed.clone();
         let mut count = before.count;
-        let mut new: BTreeMap<usize, Placed> = BTreeMap::new();
+        let mut new: BTreeMap<u32, Placed> = BTreeMap::new();
         for (chunk, pages) in &self.pages {
             let pages = before.missing(*chunk, pages);
             if pages.count() > 0 {
@@ -229,7 +231,7 @@ impl<'a> Wanted<'a> {
         } else {
             BTreeMap::new()
         };
-        let all: BTreeSet<usize> = pages.keys().chain(self.parts.keys()).copied().collect();
+        let all: BTreeSet<u32> = pages.keys().chain(self.parts.keys()).copied().collect();
         open_all(from, all, |chunk, plain| {
             if let Some(placed) = pages.get(&chunk) {
                 placed.write(&imported, plain)?;
@@ -293,17 +295,17 @@ impl Placed {
 /// Decompresses chunks on all processors.
 fn open_all(
     (chunks, listed): (&dyn Chunks, &[(Name, u32)]),
-    numbers: BTreeSet<usize>,
-    each: impl Fn(usize, &[u8]) -> Result<(), Problem> + Sync,
+    numbers: BTreeSet<u32>,
+    each: impl Fn(u32, &[u8]) -> Result<(), Problem> + Sync,
 ) -> Result<(), Problem> {
-    let numbers: Vec<usize> = numbers.into_iter().collect();
+    let numbers: Vec<usize> = numbers.into_iter().map(|number| number as usize).collect();
     in_batches(chunks, &numbers, listed, |batch| {
         let next = AtomicUsize::new(0);
         // One opener per thread instead of per chunk, because fresh buffers are expensive.
         let open = |_| {
             let mut opener = Opener::new();
             while let Some(&chunk) = batch.get(next.fetch_add(1, Ordering::Relaxed)) {
-                each(chunk, opener.open(chunks, chunk, listed[chunk])?)?;
+                each(chunk as u32, opener.open(chunks, chunk, listed[chunk])?)?;
             }
             Ok(())
         };
@@ -330,14 +332,14 @@ impl Fetched {
     }
 
     /// Returns which of a chunk's pages are missing.
-    fn missing(&self, chunk: usize, pages: &Bits) -> Bits {
+    fn missing(&self, chunk: u32, pages: &Bits) -> Bits {
         let there = self.placed.get(&chunk).into_iter().flatten();
         there.fold(*pages, |missing, placed| missing.without(&placed.pages))
     }
 
     /// Iterates over the locations of a chunk's pages, all of which exist: number of consecutive
     /// pages, and page number of the first.
-    fn runs(&self, chunk: usize, first: u32, count: u32) -> impl Iterator<Item = (u32, u32)> {
+    fn runs(&self, chunk: u32, first: u32, count: u32) -> impl Iterator<Item = (u32, u32)> {
         let placed = self.placed.get(&chunk).map_or(&[][..], Vec::as_slice);
         let (mut page, end) = (first, first + count);
         std::iter::from_fn(move || {
@@ -351,9 +353,8 @@ impl Fetched {
         })
     }
 
-    /// Returns a state's pages in these ranges: first page, number of pages, chunk, and first page
-    /// in the chunk.
-    pub(super) fn pages(&self, stretches: &[(u32, u32, usize, u32)]) -> Option<Pages> {
+    /// Returns a state's pages in these ranges.
+    pub(super) fn pages(&self, stretches: &[InChunk]) -> Option<Pages> {
         let runs = stretches.iter().flat_map(|(page, count, chunk, first)| {
             let mut page = *page;
             self.runs(*chunk, *first, *count).map(move |(count, number)| {
@@ -370,7 +371,7 @@ impl Fetched {
 
     /// Iterates over all existing pages: page number of the first, number of pages, chunk, and
     /// first page in the chunk.
-    pub(super) fn all_pages(&self) -> impl Iterator<Item = (u64, u32, usize, u32)> {
+    pub(super) fn all_pages(&self) -> impl Iterator<Item = (u64, u32, u32, u32)> {
         let stretches = self.placed.iter().flat_map(|(chunk, placed)| {
             placed.iter().flat_map(move |Placed { first, pages }| {
                 let mut number = *first;
@@ -407,7 +408,7 @@ impl Fetched {
 /// Fetched data that is not kept alive.
 #[derive(Default)]
 pub(super) struct Faded {
-    placed: BTreeMap<usize, Vec<Placed>>,
+    placed: BTreeMap<u32, Vec<Placed>>,
     count: u32,
     files: Vec<(WeakContent, (Pieces, usize))>,
 }

@@ -42,7 +42,7 @@ pub(super) struct Rest {
     latest: Weak<State>,
     name: Name,
     fetched: Faded,
-    contents: Option<(Name, Weak<Files>, Vec<usize>)>,
+    contents: Option<(Name, Weak<Files>, Vec<u32>)>,
     /// Remaining limit on the documents' size, in bytes.
     left: u64,
     /// Bytes placed by the host in the latest state.

@@ -10,8 +10,8 @@ use belljar_memory::HOST_PAGE;
 use rayon::prelude::*;
 use serde::Serialize;
 
-use super::chunk_index::{ChunkIndex, Document};
-use super::chunker::{Content, InChunk, Piece, Pieces};
+use super::chunk_index::{ChunkIndex, Document, Piece};
+use super::chunker::{Content, InChunk, Pieces};
 use super::contents::Frozen;
 use super::format::{
     ContentsDocument, HOLE, ImageReference, Manifest, Name, NodeEntry, Settings, StateDocument,
@@ -373,11 +373,7 @@ impl<'a> Draft<'a> {
                 listings: draft.listings.clone(),
             };
             let chunk = add(&mut self.pieces, names, &document)?;
-            let document = Document {
-                chunk,
-                parts: local.chunks,
-            };
-            self.pieces.index.contents.push((Arc::downgrade(draft.contents), document));
+            self.pieces.index.add_contents(draft.contents, chunk, local.chunks);
         }
         Ok(())
     }
@@ -410,8 +406,7 @@ impl<'a> Draft<'a> {
             let mut parts = local.chunks;
             parts.extend(contents.parts.iter().copied().chain([contents.chunk]));
             let chunk = add(&mut self.pieces, names, &document)?;
-            let document = Document { chunk, parts };
-            self.pieces.index.states.push((Arc::downgrade(draft.state), document));
+            self.pieces.index.add_state(draft.state, chunk, parts);
         }
         Ok(())
     }

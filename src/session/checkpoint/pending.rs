@@ -38,8 +38,8 @@ pub(super) fn read(
     storage: &Storage,
 ) -> Result<(Pending, u64), Problem> {
     let numbers = listing.numbers(names)?;
-    let part = |(place, number): (usize, &usize)| (place as u32, 0, listing.listed[*number].1);
-    let whole: Vec<PieceEntry> = numbers.iter().enumerate().map(part).collect();
+    let whole: Vec<PieceEntry> =
+        (0..).zip(&numbers).map(|(place, number)| (place, 0, listing.length(*number))).collect();
     let counts = [whole.len() as u32];
     let files = Documents::fetch_files(listing, (&counts, &whole, names), max, storage)?;
     let text = read_all(files.first().ok_or(INVALID)?)?;

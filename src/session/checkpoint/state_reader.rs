@@ -11,6 +11,7 @@ use serde::de::DeserializeOwned;
 use super::chunk_index::ChunkIndex;
 use super::chunk_reader::{Opener, in_batches};
 use super::chunk_table::Listing;
+use super::chunker::InChunk;
 use super::fetch::{Fetched, Wanted};
 use super::format::{ContentsDocument, HOLE, MAX_CHUNK, Name, PieceEntry, StateDocument};
 use super::open_files::Nameless;
@@ -35,22 +36,22 @@ pub(super) struct Documents<'a> {
 
 struct PlannedState {
     document: StateDocument,
-    /// Ranges of memory, each with the number of its chunk in the manifest.
-    stretches: Vec<(u32, u32, usize, u32)>,
+    /// Ranges of memory, with the numbers of their chunks in the manifest.
+    stretches: Vec<InChunk>,
     /// Numbers of the nameless files.
     nameless: Vec<usize>,
     /// Chunks that the document names.
-    chunks: Vec<usize>,
+    chunks: Vec<u32>,
 }
 
 /// The contents of a state's directories.
 enum PlannedContents {
     /// Read before, with all chunks that the document names.
-    Known(Arc<Files>, Vec<usize>),
+    Known(Arc<Files>, Vec<u32>),
     New {
         document: ContentsDocument,
         files: Vec<usize>,
-        chunks: Vec<usize>,
+        chunks: Vec<u32>,
     },
 }
 
@@ -60,7 +61,7 @@ pub(super) struct Made {
     pub index: ChunkIndex,
     pub fetched: Fetched,
     /// Directories, each with the chunks that its document names.
-    pub contents: HashMap<Name, (Arc<Files>, Vec<usize>)>,
+    pub contents: HashMap<Name, (Arc<Files>, Vec<u32>)>,
 }
 
 impl<'a> Documents<'a> {
@@ -77,7 +78,7 @@ impl<'a> Documents<'a> {
     }
 
     /// Adds directories that were read before.
-    pub(super) fn know(&mut self, name: Name, contents: Arc<Files>, chunks: Vec<usize>) {
+    pub(super) fn know(&mut self, name: Name, contents: Arc<Files>, chunks: Vec<u32>) {
         self.contents.insert(name, PlannedContents::Known(contents, chunks));
     }
 
@@ -106,9 +107,9 @@ impl<'a> Documents<'a> {
         let mut numbers = Vec::with_capacity(names.len());
         for name in names {
             let number = self.listing.number(*name)?;
-            let left = self.left.checked_sub(u64::from(listed[number].1));
+            let left = self.left.checked_sub(u64::from(self.listing.length(number)));
             self.left = left.ok_or(Problem::Format("its documents are too long"))?;
-            numbers.push(number);
+            numbers.push(number as usize);
         }
         let open = |opener: &mut Opener, number: &usize| {
             let bytes = opener.open(&**chunks, *number, listed[*number])?;
@@ -137,7 +138,7 @@ impl<'a> Documents<'a> {
         let mut stretches = Vec::with_capacity(document.stretches.len());
         for (page, count, chunk, first) in std::mem::take(&mut document.stretches) {
             let number = *chunks.get(chunk as usize).ok_or_else(no_chunk)?;
-            self.wanted.add_pages((number, self.listing.listed[number].1), first, count)?;
+            self.wanted.add_pages((number, self.listing.length(number)), first, count)?;
             if count == 0 {
                 return Err(Problem::Format("a state's pages are not where they may be"));
             }
@@ -192,22 +193,22 @@ impl<'a> Documents<'a> {
         &mut self,
         counts: &[u32],
         pieces: &[PieceEntry],
-        chunks: &[usize],
+        chunks: &[u32],
     ) -> Result<Vec<usize>, Problem> {
         // Two files with equal bytes remain two files.
-        let mut same: HashMap<Vec<(usize, u32, u32)>, usize> = HashMap::new();
+        let mut same: HashMap<Vec<PieceEntry>, usize> = HashMap::new();
         let (mut files, mut rest) = (Vec::new(), pieces);
         for count in counts {
             let own = rest.split_off(..*count as usize).ok_or_else(no_file)?;
             let mut found = Vec::with_capacity(own.len());
             for (chunk, at, length) in own {
                 if *chunk == HOLE {
-                    found.push((HOLE as usize, *at, *length));
+                    found.push((HOLE, *at, *length));
                     continue;
                 }
                 let number = *chunks.get(*chunk as usize).ok_or_else(no_chunk)?;
                 let end = at.checked_add(*length);
-                let there = self.listing.listed[number].1.min(MAX_CHUNK);
+                let there = self.listing.length(number).min(MAX_CHUNK);
                 if end.is_none_or(|end| end > there) {
                     return Err(Problem::Format("it names bytes that no chunk has"));
                 }
@@ -235,13 +236,12 @@ impl<'a> Documents<'a> {
         let fetched = self.wanted.fetch(listing.source(), state, storage, with_pages)?;
         let mut index = ChunkIndex::of(listing.listed.clone());
         for (number, count, chunk, first) in fetched.all_pages() {
-            index.add_pages(number, count, chunk as u32, first);
+            index.add_pages(number, count, chunk, first);
         }
         for (file, pieces) in fetched.files() {
-            let pieces = pieces.iter().map(|(chunk, at, length)| (*chunk as u32, *at, *length));
-            index.add_file(file, pieces.collect());
+            index.add_file(file, pieces.clone());
         }
-        let mut contents: HashMap<Name, (Arc<Files>, Vec<usize>)> = HashMap::new();
+        let mut contents: HashMap<Name, (Arc<Files>, Vec<u32>)> = HashMap::new();
         for (name, planned) in self.contents {
             let (tree, chunks) = match planned {
                 PlannedContents::Known(contents, chunks) => (contents, chunks),
@@ -255,7 +255,7 @@ impl<'a> Documents<'a> {
                     (Arc::new(tree((&room.base, room.now), document, &own)?), chunks)
                 }
             };
-            index.add_contents(&tree, listing.number(name)?, &chunks);
+            index.add_contents(&tree, listing.number(name)?, chunks.clone());
             contents.insert(name, (tree, chunks));
         }
         let mut states = HashMap::new();
@@ -266,7 +266,7 @@ impl<'a> Documents<'a> {
             parts.extend(theirs.iter().copied().chain([directories]));
             let state = planned.state(&fetched, Arc::clone(tree), room)?;
             let state = Arc::new(state);
-            index.add_state(&state, listing.number(name)?, &parts);
+            index.add_state(&state, listing.number(name)?, parts);
             states.insert(name, state);
         }
         Ok(Made {

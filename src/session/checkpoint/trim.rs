@@ -6,7 +6,7 @@ use std::sync::Arc;
 
 use belljar_files::OpenOn;
 
-use super::chunker::key;
+use super::chunk_index::key;
 use super::format::TOPS;
 use crate::limits::{MAX_CHECKPOINT_DOCUMENTS, MAX_CHECKPOINT_FILES, MAX_HISTORY_RECORDS};
 use crate::session::history::HistoryEntry;

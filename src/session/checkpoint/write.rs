@@ -70,6 +70,7 @@ impl Reused {
     /// Reads the compressed form of a chunk.
     fn fetch(&self, name: Name, opener: &mut Opener, buffer: &mut Vec<u8>) -> io::Result<()> {
         let fetched = self.listing.number(name).and_then(|number| {
+            let number = number as usize;
             let (chunks, listed) = self.listing.source();
             if self.is_own {
                 chunks.fetch(number, name, buffer)

@@ -117,7 +117,7 @@ fn changes_are_those_of_a_comparison_of_every_path() {
                 let was = path.split('/').try_fold(top, child);
                 was != Some(node) || !files.is_unchanged(&before, node)
             };
-            let leaves = files.walk(top).filter(|found| found.kind != crate::Kind::Directory);
+            let leaves = files.walk(top).filter(|found| found.kind != Kind::Directory);
             let expected: Vec<_> =
                 leaves.filter(|found| is_change(&found.path, found.node)).collect();
             assert_eq!(files.changes(&before, top), expected);

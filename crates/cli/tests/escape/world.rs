@@ -135,7 +135,7 @@ impl World {
         Ok(String::from_utf8_lossy(&[output.stdout, output.stderr].concat()).into_owned())
     }
 
-    /// Has `belljar serve` run an attack for an account, and returns what the run printed.
+    /// Has `belljar serve` run an attack for its only account, and returns what the run printed.
     pub(crate) fn serve(
         &self,
         name: &str,
@@ -143,12 +143,8 @@ impl World {
         is_locked: bool,
     ) -> std::io::Result<String> {
         let keys = self.path("keys/keys.toml");
-        let mut key = String::new();
-        for account in ["somebody", "another"] {
-            let output =
-                self.command().args(["key", account, "--keys"]).arg(&keys).output()?.stdout;
-            key = String::from_utf8_lossy(&output).trim().to_owned();
-        }
+        let output = self.command().args(["key", "somebody", "--keys"]).arg(&keys).output()?.stdout;
+        let key = String::from_utf8_lossy(&output).trim().to_owned();
         let mut command = self.command();
         command.args(["serve", how(is_locked), "--listen", "127.0.0.1:0", "--json"]);
         command.arg("--keys").arg(keys).arg("--state").arg(self.path("state"));

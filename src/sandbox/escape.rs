@@ -29,7 +29,8 @@ pub(super) fn answer(frame: &[u8]) -> Option<Answer> {
         CALL => {
             let [number, one, two, three, four, five, six] = [0, 1, 2, 3, 4, 5, 6].map(word);
             // SAFETY: none. The guest takes the place of an attacker.
-            let result = unsafe { libc::syscall(number.cast_signed(), one, two, three, four, five, six) };
+            let result =
+                unsafe { libc::syscall(number.cast_signed(), one, two, three, four, five, six) };
             let result = if result == -1 {
                 let error = std::io::Error::last_os_error();
                 -i64::from(error.raw_os_error().unwrap_or_default())

@@ -4,10 +4,11 @@
 use std::path::PathBuf;
 
 use clap::{Args, Subcommand, ValueEnum, ValueHint};
+use serde::{Deserialize, Serialize};
 
 use super::lockdown::LockdownArgs;
 
-#[derive(Debug, Args)]
+#[derive(Clone, Debug, Args, Serialize, Deserialize)]
 #[command(next_help_heading = "Global options")]
 pub(super) struct Global {
     /// Directory for downloads, compiled code and images [env: BELLJAR_CACHE] [default: belljar in

@@ -6,12 +6,13 @@ use belljar::lockdown::{Lockdown, LockdownError, Status, Support};
 use belljar::request::Content;
 use belljar::{Request, Runtime};
 use clap::{Args, ValueEnum, ValueHint};
+use serde::{Deserialize, Serialize};
 
 use super::exit::{Usage, chain};
 use super::printer::Printer;
 
 // How the process is locked down. As a doc comment it would be the help text of commands.
-#[derive(Clone, Debug, Args)]
+#[derive(Clone, Debug, Args, Serialize, Deserialize)]
 #[command(next_help_heading = "Lock-down")]
 pub(super) struct LockdownArgs {
     /// Lock this process down before any code runs, on Linux. auto continues with a note if the
@@ -31,7 +32,7 @@ pub(super) struct LockdownArgs {
 }
 
 /// How much has to hold.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum, Serialize, Deserialize)]
 pub(super) enum When {
     Auto,
     Require,

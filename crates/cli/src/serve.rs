@@ -1,6 +1,7 @@
 //! `belljar serve`: the server, until a signal stops it.
 
 mod config;
+mod isolate;
 mod keys;
 mod reach;
 
@@ -17,11 +18,11 @@ use belljar::session::{RegistryLimits, SessionLimits};
 use belljar::store::Store;
 use belljar::{Runtime, RuntimeBuilder};
 use belljar_server::{
-    Address, App, Faces, Scratch, Server, Service, Settings, StoreUrlError, TrustedProxy, is_path,
-    open_store,
+    Address, App, Faces, Scratch, Server, Service, ServiceBuilder, Settings, StoreUrlError,
+    TrustedProxy, is_path, open_store,
 };
 use clap::{Args, ValueHint};
-use serde::Serialize;
+use serde::{Deserialize, Serialize};
 
 use super::args::Global;
 use super::engine;
@@ -32,6 +33,7 @@ use super::printer::Printer;
 use super::progress::Bars;
 use super::trace::LogFormat;
 pub(crate) use config::{Configured, complete};
+use isolate::{IsolationArgs, Role};
 
 #[derive(Debug, Args)]
 pub(super) struct ServeArgs {
@@ -128,11 +130,13 @@ pub(super) struct ServeArgs {
     #[command(flatten)]
     most: Most,
     #[command(flatten)]
+    isolation: IsolationArgs,
+    #[command(flatten)]
     lockdown: LockdownArgs,
 }
 
 // The maximum that a client may request. A doc comment would become the help text of the command.
-#[derive(Debug, Args)]
+#[derive(Clone, Debug, Args, Serialize, Deserialize)]
 #[command(next_help_heading = "Limits for clients")]
 struct Most {
     /// Wall clock time of a run, in seconds
@@ -191,6 +195,11 @@ pub(super) fn serve(
     printer: &Arc<Printer>,
 ) -> anyhow::Result<Exit> {
     let args = &configured.args;
+    match args.isolation.role {
+        Some(Role::Spawner) => return args.isolation.spawn(),
+        Some(Role::Worker) => return isolate::work(printer),
+        None => {}
+    }
     if args.print_config {
         printer.text(&configured.effective)?;
         return Ok(Exit::Success);
@@ -203,18 +212,26 @@ pub(super) fn serve(
         printer.line("the configuration is valid")?;
         return Ok(Exit::Success);
     }
+    let spawner = args.isolation.spawner(&keys)?;
     // An active session takes three descriptors. If raising the limit fails, the error appears when
     // they run out.
     let _ = rlimit::increase_nofile_limit(u64::MAX);
     let bars = Arc::new(Bars::new(printer));
-    let builder = args.most.engine(global, &bars);
-    // A file of keys is for several accounts, which may be added later.
-    let builder = if args.keys.is_none() && args.most.clock_resolution.is_none() {
-        builder.clock_resolution(Duration::ZERO)
-    } else {
-        builder
+    let engine = || {
+        let builder = args.most.engine(global, &bars);
+        // A file of keys is for several accounts, which may be added later.
+        let builder = if args.keys.is_none() && args.most.clock_resolution.is_none() {
+            builder.clock_resolution(Duration::ZERO)
+        } else {
+            builder
+        };
+        builder.file_memory(u64::from(args.file_memory) << 20)
     };
-    let runtime = builder.file_memory(u64::from(args.file_memory) << 20).build()?;
+    let mut runtime = engine().build()?;
+    if spawner.is_some() && !runtime.is_set_up() {
+        isolate::set_up(global)?;
+        runtime = engine().build()?;
+    }
     let reactor = tokio::runtime::Builder::new_multi_thread()
         .enable_all()
         .build()
@@ -236,16 +253,20 @@ pub(super) fn serve(
             Some(path) => Address::Unix(path.clone()),
             None => Address::Tcp(args.listen),
         };
-        let temporary = reach::temporary(args);
+        let is_front = spawner.is_some();
+        let temporary = if is_front {
+            None
+        } else {
+            reach::temporary(args)
+        };
         let temporary = temporary.as_ref().map(Scratch::path);
-        let locking = reach::locking(args, &runtime, temporary, printer)?;
+        let locking = reach::locking(args, is_front, &runtime, temporary, printer)?;
         let mut service = Service::builder(runtime.clone());
-        if let Some(sessions) = stored(args, runtime)? {
-            service = service.stored(sessions);
-        }
-        if let Some(mib) = args.memory_budget {
-            let budget = service.memory_budget(u64::from(mib.get()) << 20);
-            service = budget.map_err(|error| Usage::new(format!("--memory-budget: {error}")))?;
+        if !is_front {
+            if let Some(sessions) = stored(args, runtime)? {
+                service = service.stored(sessions);
+            }
+            service = budgeted(service, args.memory_budget)?;
         }
         let app = App::new(service.build(), keys, settings);
         let mut server = Server::bind(app, address.clone())
@@ -256,7 +277,10 @@ pub(super) fn serve(
         if let Some(tls) = tls(args)? {
             server = server.tls(tls);
         }
-        if let Some(dir) = &args.state {
+        if let Some(spawner) = spawner {
+            let options = isolate::options(args, global, printer)?;
+            server = server.isolate(spawner, options).await.context("cannot isolate accounts")?;
+        } else if let Some(dir) = &args.state {
             server = server.state(dir);
         }
         if let Some(file) = &args.keys {
@@ -368,6 +392,14 @@ fn stored(args: &ServeArgs, runtime: Runtime) -> anyhow::Result<Option<StoredSes
     let sessions = StoredSessions::new(runtime, store, options)?;
     tracing::info!(node = sessions.name(), "sessions are shared");
     Ok(Some(sessions))
+}
+
+fn budgeted(service: ServiceBuilder, mib: Option<NonZero<u32>>) -> Result<ServiceBuilder, Usage> {
+    let Some(mib) = mib else {
+        return Ok(service);
+    };
+    let budget = service.memory_budget(u64::from(mib.get()) << 20);
+    budget.map_err(|error| Usage::new(format!("--memory-budget: {error}")))
 }
 
 pub(crate) fn with_cause(error: &dyn std::error::Error) -> String {

@@ -22,6 +22,7 @@
 )]
 
 mod faces;
+pub mod front;
 #[doc(hidden)]
 pub mod fuzzing;
 mod http;

@@ -12,6 +12,7 @@ use tower_http::catch_panic::CatchPanicLayer;
 use tower_http::cors::{AllowHeaders, AllowMethods, CorsLayer};
 
 use crate::faces::{dify, e2b, judge0, jupyter, librechat, mcp, piston, sandbox_fusion, v1};
+use crate::front::Front;
 use crate::http::app::App;
 use crate::http::face::Face;
 use crate::http::problem::Problem;
@@ -37,24 +38,41 @@ const FACES: [(Face, Routes); 8] = [
 /// Paths of faces do not overlap. Ambiguous paths, such as `/execute` and `/sandboxes` of E2B, are
 /// distinguished by header or host before routing.
 pub fn router(app: App) -> Router {
-    let settings = app.settings().clone();
+    let faces = faces(&app);
+    around(app, faces)
+}
+
+/// Creates the router of a front, which forwards requests to workers.
+pub(crate) fn front_router(app: App, front: &Front) -> Router {
+    around(app, front.routes())
+}
+
+/// The routes of all enabled interfaces, without the common layers.
+pub(crate) fn faces(app: &App) -> Router<App> {
+    let settings = app.settings();
     let has = |face| settings.faces.has(face);
     let faces = Router::new().merge(health::routes());
     let faces = FACES
         .into_iter()
         .filter(|(face, _)| has(*face))
-        .fold(faces, |faces, (_, routes)| faces.merge(routes(&app)))
+        .fold(faces, |faces, (_, routes)| faces.merge(routes(app)))
         .fallback(no_route)
         .method_not_allowed_fallback(no_method);
     let faces = if has(Face::E2b) {
-        e2b::attach(faces, &app)
+        e2b::attach(faces, app)
     } else {
         faces
     };
-    let faces = faces
+    faces
         .layer(MapRequestLayer::new(access::route))
         // Body sizes are limited where bodies are read.
         .layer(DefaultBodyLimit::disable())
+}
+
+/// Adds the common layers.
+fn around(app: App, faces: Router<App>) -> Router {
+    let settings = app.settings().clone();
+    let faces = faces
         .layer(from_fn_with_state(app.clone(), guard::check))
         .layer(from_fn_with_state(app.clone(), request_body::detach))
         .layer(CatchPanicLayer::new());

@@ -13,18 +13,23 @@ use tokio::net::{TcpListener, UnixListener};
 use tokio_util::sync::CancellationToken;
 use tokio_util::task::AbortOnDropHandle;
 
-use crate::http::app::App;
+use crate::front::{Front, Shutdown, Spawner, WorkerChannel, WorkerOptions};
+use crate::http::app::{App, Settings};
+use crate::http::auth::Keys;
 use crate::http::keyfile;
 use crate::http::listen::{self, Address, Listener, Serving};
 #[cfg(feature = "tls")]
 use crate::http::tls::Tls;
-use crate::routes::router;
+use crate::routes::{faces, front_router, router};
+use crate::service::ServiceBuilder;
 use notify::ServiceManager;
 
 /// Time that interrupted runs have to end, including the engine's grace.
 const LAST_RUNS: Duration = Duration::from_secs(2);
 /// Time to save sessions to a directory or store after the grace, including interrupted runs.
 const LAST_STATES: Duration = Duration::from_secs(5);
+/// Time after the grace for workers to save their sessions and exit.
+const LAST_WORKERS: Duration = Duration::from_secs(10);
 /// Interval of checks whether the last run has ended.
 const LOOK: Duration = Duration::from_millis(20);
 /// Interval of searching the store for unused sessions.
@@ -47,6 +52,7 @@ pub struct Server {
     manager: ServiceManager,
     #[cfg(feature = "tls")]
     tls: Option<Arc<Tls>>,
+    front: Option<Front>,
 }
 
 impl Server {
@@ -81,17 +87,67 @@ impl Server {
             return Err(io::Error::new(io::ErrorKind::PermissionDenied, text));
         }
         Ok(Self {
+            is_inherited,
+            ..Self::new(app, listener, address)
+        })
+    }
+
+    /// Creates the server of a worker, which gets its connections from the front.
+    ///
+    /// # Errors
+    ///
+    /// Fails if the front's first message is invalid, or a thread cannot be started.
+    pub fn of_worker(
+        channel: WorkerChannel,
+        service: ServiceBuilder,
+        settings: Settings,
+    ) -> io::Result<(Self, Shutdown)> {
+        let (app, listener, shutdown) = channel.open(service, settings)?;
+        let server = Self {
+            is_inherited: true,
+            ..Self::new(app, listener, Address::Unix(PathBuf::new()))
+        };
+        Ok((server, shutdown))
+    }
+
+    fn new(app: App, listener: Listener, address: Address) -> Self {
+        Self {
             app,
             listener,
             address,
-            is_inherited,
+            is_inherited: false,
             state: None,
             keys: None,
             grace: Duration::from_secs(30),
             manager: ServiceManager::of_process(),
             #[cfg(feature = "tls")]
             tls: None,
-        })
+            front: None,
+        }
+    }
+
+    /// Closes open descriptors, such as a socket passed by a service manager, in programs that this
+    /// process starts. Call this before the first one.
+    ///
+    /// # Errors
+    ///
+    /// Fails if the descriptors cannot be listed.
+    pub fn close_on_exec() -> io::Result<()> {
+        inherited::close_on_exec()
+    }
+
+    /// Gives each account its own process. This process forwards requests and runs no code.
+    ///
+    /// # Errors
+    ///
+    /// Fails if the store fails, or the first worker cannot run code.
+    pub async fn isolate(mut self, spawner: Spawner, options: WorkerOptions) -> io::Result<Self> {
+        let service = self.app.service();
+        service.stop();
+        let nobody = App::new(service.clone(), Keys::of(Vec::new()), self.app.settings().clone());
+        let own = faces(&nobody).with_state(nobody);
+        self.front = Some(Front::new(self.app.clone(), own, spawner, options).await?);
+        Ok(self)
     }
 
     /// Saves sessions to this directory at shutdown, and restores them from it at startup.
@@ -175,29 +231,42 @@ impl Server {
         let stopping = CancellationToken::new();
         let connections = Serving {
             write_timeout: self.app.settings().write_timeout,
-            router: router(self.app),
+            router: match &self.front {
+                Some(front) => front_router(self.app, front),
+                None => router(self.app),
+            },
             #[cfg(feature = "tls")]
             tls: self.tls,
         };
         let mut serving = tokio::spawn(listen::serve(self.listener, connections, stopping.clone()));
         self.manager.say("READY=1");
-        tokio::select! {
-            () = stop => {}
-            _ = &mut serving => {}
-        }
+        let is_broken = tokio::select! {
+            () = stop => false,
+            _ = &mut serving => false,
+            () = broken(self.front.as_ref()) => true,
+        };
         self.manager.say("STOPPING=1");
-        let end = Instant::now() + self.grace + LAST_STATES;
+        // Workers have the same grace, and then save their sessions.
+        let grace = match &self.front {
+            Some(_) => self.grace + LAST_WORKERS,
+            None => self.grace,
+        };
+        let end = Instant::now() + grace + LAST_STATES;
         stopping.cancel();
         app.stopping().cancel();
         service.stop();
+        let front = self.front;
         let mut quiet = Box::pin(async {
+            if let Some(front) = front {
+                front.stop().await;
+            }
             let _ = (&mut serving).await;
             // Some runs have no connection, such as runs of a closed notebook.
             while service.under_way() > 0 {
                 tokio::time::sleep(LOOK).await;
             }
         });
-        if tokio::time::timeout(self.grace, &mut quiet).await.is_err() {
+        if tokio::time::timeout(grace, &mut quiet).await.is_err() {
             service.interrupt_all();
             let _ = tokio::time::timeout(LAST_RUNS, &mut quiet).await;
         }
@@ -224,7 +293,18 @@ impl Server {
             // It may already be removed.
             let _ = std::fs::remove_file(path);
         }
+        if is_broken {
+            return Err(io::Error::other("the process that starts workers has exited"));
+        }
         saved
+    }
+}
+
+/// Waits until the front can start no more workers.
+async fn broken(front: Option<&Front>) {
+    match front {
+        Some(front) => front.broken().await,
+        None => std::future::pending().await,
     }
 }
 

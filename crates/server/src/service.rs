@@ -54,6 +54,8 @@ pub(crate) struct Shared {
     budget: Option<Budget>,
     /// Sessions in a store, available to all its servers.
     session_store: Option<SessionStore>,
+    /// Prefix of sandbox ids, and secret of their tokens, if a front gave them.
+    sandboxes: Option<(String, [u8; 64])>,
 }
 
 /// Configures a [`Service`].
@@ -78,6 +80,13 @@ impl ServiceBuilder {
     pub fn memory_budget(mut self, bytes: u64) -> Result<Self, BudgetError> {
         self.0.budget = Some(Budget::new(&self.0.runtime, bytes)?);
         Ok(self)
+    }
+
+    /// Sets the prefix of sandbox ids and the secret of their tokens.
+    #[must_use]
+    pub(crate) fn sandboxes(mut self, tag: String, secret: [u8; 64]) -> Self {
+        self.0.sandboxes = Some((tag, secret));
+        self
     }
 
     /// Builds the service.
@@ -109,6 +118,7 @@ impl Service {
             is_stopping: AtomicBool::new(false),
             budget: None,
             session_store: None,
+            sandboxes: None,
         })
     }
 
@@ -171,6 +181,20 @@ impl Service {
         for switch in self.shared.interrupts().values() {
             switch.interrupt();
         }
+    }
+
+    /// The prefix of sandbox ids and the secret of their tokens, if a front gave them.
+    pub(crate) fn sandboxes(&self) -> Option<&(String, [u8; 64])> {
+        self.shared.sandboxes.as_ref()
+    }
+
+    /// Whether nothing is in progress, and a regular shutdown loses nothing. `has_state` says that
+    /// a shutdown saves sessions.
+    pub(crate) fn is_idle(&self, has_state: bool) -> bool {
+        let is_kept = |session: &OwnedSession| has_state && saved::is_restorable(session);
+        self.under_way() == 0
+            && self.shared.has_empty_caches()
+            && self.shared.all().iter().all(is_kept)
     }
 
     /// Number of runs in progress or queued.

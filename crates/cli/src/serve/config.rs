@@ -16,7 +16,8 @@ use crate::exit::Usage;
 
 const PREFIX: &str = "BELLJAR_SERVE_";
 /// Options about the configuration, and about the terminal.
-const NOT_IN_FILES: [&str; 6] = ["check", "config", "print-config", "quiet", "verbose", "json"];
+const NOT_IN_FILES: [&str; 7] =
+    ["check", "config", "print-config", "quiet", "verbose", "json", "role"];
 
 /// The options of `belljar serve`, each of which a variable can set.
 #[derive(Debug)]

@@ -9,7 +9,7 @@ use belljar_server::Scratch;
 use url::{Host, Url};
 
 use super::ServeArgs;
-use crate::lockdown::Locking;
+use crate::lockdown::{LockdownArgs, Locking};
 use crate::printer::Printer;
 
 /// Variables that name a collector of traces.
@@ -18,9 +18,11 @@ const COLLECTORS: [&str; 2] = ["OTEL_EXPORTER_OTLP_ENDPOINT", "OTEL_EXPORTER_OTL
 /// another.
 const STORE_PORTS: [u16; 2] = [80, 443];
 
-/// Begins to lock down a server; `temporary` is its directory for temporary files.
+/// Begins to lock down a server; `temporary` is its directory for temporary files. A front leaves
+/// sessions to its workers.
 pub(super) fn locking<'a>(
     args: &'a ServeArgs,
+    is_front: bool,
     runtime: &Runtime,
     temporary: Option<&Path>,
     printer: &'a Printer,
@@ -34,7 +36,9 @@ pub(super) fn locking<'a>(
     }
     if let Some(state) = &args.state {
         private_directory(state).with_context(|| format!("cannot create {}", state.display()))?;
-        locking = locking.keep(|plan| plan.write(state));
+        if !is_front {
+            locking = locking.keep(|plan| plan.write(state));
+        }
     }
     if let Some(socket) = &args.unix {
         let parent = socket.parent().filter(|parent| !parent.as_os_str().is_empty());
@@ -64,6 +68,27 @@ pub(super) fn locking<'a>(
         for url in COLLECTORS.iter().filter_map(|name| std::env::var(name).ok()) {
             locking = locking.keep(|plan| keep_url(plan, &url));
         }
+    }
+    Ok(Some(locking))
+}
+
+/// Begins to lock down a worker, which has its own directory for temporary files.
+pub(super) fn locking_worker<'a>(
+    args: &'a LockdownArgs,
+    runtime: &Runtime,
+    state: Option<&Path>,
+    printer: &'a Printer,
+) -> anyhow::Result<Option<Locking<'a>>> {
+    let Some(mut locking) = args.begin(runtime, printer) else {
+        return Ok(None);
+    };
+    // The default directory is shared with other programs.
+    if let Some(directory) = std::env::var_os("TMPDIR") {
+        locking = locking.keep(|plan| plan.write(directory));
+    }
+    if let Some(state) = state {
+        private_directory(state).with_context(|| format!("cannot create {}", state.display()))?;
+        locking = locking.keep(|plan| plan.write(state));
     }
     Ok(Some(locking))
 }

@@ -10,6 +10,8 @@ mod config;
 #[cfg(unix)]
 mod endings;
 mod help;
+#[cfg(all(feature = "server", target_os = "linux"))]
+mod isolate;
 mod lambda;
 #[path = "../../../../tests/it/lasting.rs"]
 mod lasting;

@@ -10,6 +10,7 @@ mod address;
 mod commands;
 mod contexts;
 mod control;
+pub(crate) mod credentials;
 mod envelope;
 mod fault;
 mod files;

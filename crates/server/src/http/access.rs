@@ -35,6 +35,10 @@ const REQUEST_ID: HeaderName = HeaderName::from_static("x-request-id");
 /// Maximum length of a request id chosen by a client.
 const MAX_ID: usize = 128;
 
+/// Marks the response of a worker, which has set rate limit headers and `Location` itself.
+#[derive(Clone, Copy)]
+pub(crate) struct Forwarded;
+
 /// The layer around every request: sets its id and span, writes its log line, and adds rate limit
 /// headers.
 pub(crate) async fn log(State(app): State<App>, mut request: Request, next: Next) -> Response {
@@ -58,10 +62,15 @@ pub(crate) async fn log(State(app): State<App>, mut request: Request, next: Next
     };
     let owner = identity.owner;
     response.headers_mut().insert(REQUEST_ID, id);
-    forwarded::place(base, response.headers_mut());
+    let is_forwarded = response.extensions().get::<Forwarded>().is_some();
+    if !is_forwarded {
+        forwarded::place(base, response.headers_mut());
+    }
     if let Some(owner) = owner {
         span.record("account", owner.name());
-        rate_limit::tell(&owner, response.headers_mut());
+        if !is_forwarded {
+            rate_limit::tell(&owner, response.headers_mut());
+        }
     }
     // Signed, because the OpenTelemetry layer records other integers as text.
     span.record("http.response.status_code", i64::from(response.status().as_u16()));

@@ -1,5 +1,6 @@
 //! API keys, and where requests carry them.
 
+use std::collections::BTreeSet;
 use std::sync::{Arc, PoisonError, RwLock};
 use std::time::SystemTime;
 
@@ -199,6 +200,23 @@ impl Keys {
         let found = holders.iter().find(|holder| holder.owner.name() == name);
         found.inspect(|holder| identity::set_revocation(&holder.closed)).is_some()
             && identity::count_connection(name)
+    }
+
+    /// The number of accounts.
+    #[must_use]
+    pub fn accounts(&self) -> usize {
+        self.names().len()
+    }
+
+    /// The names of all accounts.
+    pub(crate) fn names(&self) -> BTreeSet<String> {
+        match &*self.0 {
+            Known::Everybody(owner) => BTreeSet::from([owner.name().to_owned()]),
+            Known::Holders(holders) => {
+                let holders = holders.read().unwrap_or_else(PoisonError::into_inner);
+                holders.iter().map(|holder| holder.owner.name().to_owned()).collect()
+            }
+        }
     }
 
     /// The account with this name, for objects known to belong to it.

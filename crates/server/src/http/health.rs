@@ -4,15 +4,16 @@ use std::time::{Duration, Instant};
 
 use axum::Router;
 use axum::extract::State;
-use axum::http::StatusCode;
 use axum::http::header::CONTENT_TYPE;
+use axum::http::{HeaderMap, StatusCode};
 use axum::response::{IntoResponse, Response};
 use axum::routing::get;
 
 use super::app::App;
 use super::problem::Problem;
-use crate::service::owner::Owner;
 
+/// Media type of the metrics.
+pub(crate) const OPEN_METRICS: &str = "application/openmetrics-text; version=1.0.0; charset=utf-8";
 /// How long a result of `/readyz` is reused, which bounds the cost of health checks.
 const STANDS: Duration = Duration::from_secs(2);
 /// Time limit of the test run.
@@ -56,12 +57,18 @@ async fn proves(app: &App) -> bool {
 }
 
 /// Metrics cover all accounts, so only operators can read them.
-async fn metrics(State(app): State<App>, owner: Owner) -> Result<impl IntoResponse, Problem> {
-    const OPEN_METRICS: &str = "application/openmetrics-text; version=1.0.0; charset=utf-8";
+async fn metrics(State(app): State<App>, headers: HeaderMap) -> Result<impl IntoResponse, Problem> {
+    check_operator(&app, &headers)?;
+    Ok(([(CONTENT_TYPE, OPEN_METRICS)], app.service().metrics()))
+}
+
+/// Fails if the request is not an operator's.
+pub(crate) fn check_operator(app: &App, headers: &HeaderMap) -> Result<(), Problem> {
+    let owner = app.keys().owner_of(headers).ok_or_else(Problem::no_key)?;
     if !app.keys().are_for_operator(&owner) {
         let detail = "only operators can read metrics";
         let problem = Problem::new(StatusCode::FORBIDDEN, "not_operator", detail);
         return Err(problem.hint("set operator = true for the key in the key file"));
     }
-    Ok(([(CONTENT_TYPE, OPEN_METRICS)], app.service().metrics()))
+    Ok(())
 }

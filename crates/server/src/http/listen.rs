@@ -3,6 +3,7 @@
 use std::fmt;
 use std::io;
 use std::net::SocketAddr;
+use std::os::unix::net::UnixStream;
 use std::path::{Path, PathBuf};
 use std::pin::pin;
 use std::sync::Arc;
@@ -17,7 +18,7 @@ use hyper_util::rt::{TokioIo, TokioTimer};
 use hyper_util::service::TowerToHyperService;
 use tokio::io::{AsyncRead, AsyncWrite};
 use tokio::net::{TcpListener, UnixListener};
-use tokio::sync::Semaphore;
+use tokio::sync::{Mutex, Semaphore, mpsc};
 use tokio_io_timeout::TimeoutStream;
 use tokio_util::sync::CancellationToken;
 use tokio_util::task::TaskTracker;
@@ -50,6 +51,8 @@ pub enum Listener {
     Tcp(TcpListener),
     /// A Unix socket.
     Unix(UnixListener),
+    /// Connections passed by the front.
+    Front(Mutex<mpsc::Receiver<UnixStream>>),
 }
 
 /// Address of a server.
@@ -96,6 +99,7 @@ impl Listener {
                 let address = listener.local_addr()?;
                 Ok(Address::Unix(address.as_pathname().unwrap_or(Path::new("")).to_owned()))
             }
+            Self::Front(_) => Ok(Address::Unix(PathBuf::new())),
         }
     }
 
@@ -109,6 +113,14 @@ impl Listener {
                 Ok((Box::new(stream), Peer::Tcp(peer.ip())))
             }
             Self::Unix(listener) => Ok((Box::new(listener.accept().await?.0), Peer::Unix)),
+            Self::Front(connections) => {
+                let Some(stream) = connections.lock().await.recv().await else {
+                    // This process exits with the front.
+                    return std::future::pending().await;
+                };
+                stream.set_nonblocking(true)?;
+                Ok((Box::new(tokio::net::UnixStream::from_std(stream)?), Peer::Unix))
+            }
         }
     }
 }

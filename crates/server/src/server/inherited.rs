@@ -6,7 +6,7 @@
 )]
 
 use std::io;
-use std::os::fd::{FromRawFd, OwnedFd};
+use std::os::fd::{BorrowedFd, FromRawFd, OwnedFd};
 use std::sync::atomic::{AtomicBool, Ordering};
 
 use rustix::io::{FdFlags, fcntl_setfd};
@@ -16,6 +16,33 @@ use crate::http::listen::Listener;
 
 /// Number of the first passed descriptor.
 const FIRST: i32 = 3;
+
+/// Sets close-on-exec for all descriptors except the standard streams: a passed socket, and any
+/// others that this process was started with.
+///
+/// # Errors
+///
+/// Fails if the descriptors cannot be listed.
+pub(super) fn close_on_exec() -> io::Result<()> {
+    let directory = if cfg!(target_os = "linux") {
+        "/proc/self/fd"
+    } else {
+        "/dev/fd"
+    };
+    let names = std::fs::read_dir(directory)?.map(|entry| Ok(entry?.file_name()));
+    let names: io::Result<Vec<_>> = names.collect();
+    for number in names?.iter().filter_map(|name| name.to_str()?.parse::<i32>().ok()) {
+        if number < FIRST {
+            continue;
+        }
+        // SAFETY: the descriptor is borrowed for one call that only sets a flag of it. The
+        // descriptor that listed the directory is closed; its number is now free, which the call
+        // reports, or belongs to another descriptor, for which the flag is right as well.
+        let descriptor = unsafe { BorrowedFd::borrow_raw(number) };
+        let _ = fcntl_setfd(descriptor, FdFlags::CLOEXEC);
+    }
+    Ok(())
+}
 
 /// Returns the socket passed to this process, if any. Later calls return `None`.
 ///

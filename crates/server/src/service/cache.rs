@@ -161,6 +161,11 @@ impl Service {
 }
 
 impl Shared {
+    /// Whether no owner has cache entries.
+    pub(super) fn has_empty_caches(&self) -> bool {
+        self.caches.lock().values().all(|cache| cache.entries.is_empty())
+    }
+
     /// Size of all caches in bytes.
     pub(super) fn cached_bytes(&self) -> u64 {
         self.caches.lock().values().map(|cache| cache.size.stored).sum()

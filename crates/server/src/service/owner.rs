@@ -64,6 +64,8 @@ struct Day {
     number: u64,
     /// Fuel used on all previous days.
     before: u64,
+    /// Fuel that earlier processes used on this day.
+    elsewhere: u64,
 }
 
 /// How guest work is accounted.
@@ -235,7 +237,7 @@ impl Owner {
     }
 
     /// Fuel used today. All runs share the remaining fuel of the day.
-    fn fuel_today(&self) -> u64 {
+    pub(crate) fn fuel_today(&self) -> u64 {
         let max = self.limits().fuel_per_day;
         let tenant = &self.0.tenant;
         let mut day = self.0.today.lock().unwrap_or_else(PoisonError::into_inner);
@@ -243,10 +245,19 @@ impl Owner {
             *day = Day {
                 number: today(),
                 before: tenant.fuel_used(),
+                elsewhere: 0,
             };
         }
-        tenant.allow_fuel(max.map(|max| day.before.saturating_add(max)));
-        tenant.fuel_used() - day.before
+        let left = max.map(|max| max.saturating_sub(day.elsewhere));
+        tenant.allow_fuel(left.map(|left| day.before.saturating_add(left)));
+        (tenant.fuel_used() - day.before).saturating_add(day.elsewhere)
+    }
+
+    /// Sets the fuel that earlier processes of the account used today.
+    pub(crate) fn set_used_elsewhere(&self, fuel: u64) {
+        self.fuel_today();
+        self.0.today.lock().unwrap_or_else(PoisonError::into_inner).elsewhere = fuel;
+        self.fuel_today();
     }
 }
 
@@ -313,7 +324,7 @@ fn seconds() -> u64 {
     SystemTime::now().duration_since(UNIX_EPOCH).map_or(0, |since| since.as_secs())
 }
 
-fn today() -> u64 {
+pub(crate) fn today() -> u64 {
     seconds() / DAY
 }
 
@@ -363,6 +374,20 @@ mod tests {
             panic!("a third run began");
         };
         assert!(wait > Duration::from_secs(10) && wait <= Duration::from_secs(30), "{wait:?}");
+    }
+
+    #[test]
+    fn fuel_used_by_earlier_processes_counts() {
+        let limits = KeyLimits {
+            fuel_per_day: Some(100),
+            ..KeyLimits::default()
+        };
+        let owner = Owner::new("a", limits);
+        owner.set_used_elsewhere(99);
+        assert_eq!(owner.fuel_today(), 99);
+        owner.begin(Work::Setup).unwrap();
+        owner.set_used_elsewhere(100);
+        assert!(owner.begin(Work::Setup).is_err());
     }
 
     #[test]

@@ -53,10 +53,7 @@ impl Service {
     pub async fn save(&self, dir: &Path, end: Instant) -> std::io::Result<usize> {
         make(dir)?;
         let mut all = self.shared.all();
-        all.retain(|session| {
-            let labels = session.view().info().labels;
-            labels.get(FACE).is_none_or(|face| !FORGETFUL.contains(&face.as_str()))
-        });
+        all.retain(is_restorable);
         let written = AtomicUsize::new(0);
         let write = async |session: OwnedSession| {
             let written_to = session.guest().checkpoint(state_of(dir, session.id()));
@@ -159,6 +156,12 @@ impl Service {
         };
         Ok(OwnedSession::new(session, saved.owner.clone(), saved.name.clone(), origin))
     }
+}
+
+/// Whether a session is saved: its face finds it after a restart.
+pub(super) fn is_restorable(session: &OwnedSession) -> bool {
+    let labels = session.view().info().labels;
+    labels.get(FACE).is_none_or(|face| !FORGETFUL.contains(&face.as_str()))
 }
 
 impl Saved {

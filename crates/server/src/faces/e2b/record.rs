@@ -126,6 +126,15 @@ pub(super) fn new_id() -> String {
     bytes.iter().map(|byte| char::from(LETTERS[usize::from(byte % 32)])).collect()
 }
 
+/// Creates a sandbox id, with the service's prefix if it has one.
+pub(super) fn sandbox_id(service: &Service) -> String {
+    let mut id = new_id();
+    if let Some((tag, _)) = service.sandboxes() {
+        id.replace_range(..tag.len(), tag);
+    }
+    id
+}
+
 pub(super) fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
     mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }

@@ -354,6 +354,9 @@ impl Sandboxes {
 
     async fn tokens(&self) -> Result<&Tokens, Fault> {
         let secret = async {
+            if let Some((_, secret)) = self.service.sandboxes() {
+                return Ok(Tokens::of_secret(*secret));
+            }
             Ok::<_, Fault>(match self.service.secret("sandboxes").await? {
                 Some(secret) => Tokens::of_secret(secret),
                 None => Tokens::default(),

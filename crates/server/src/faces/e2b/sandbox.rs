@@ -13,7 +13,7 @@ use super::paths::HOME;
 use super::processes::Processes;
 use super::record::{
     Context, Latest, Lease, Note, SANDBOXES, SandboxConfig, SandboxRecord, lock, max_disk, millis,
-    new_id, options, with_env,
+    new_id, options, sandbox_id, with_env,
 };
 use super::watchers::Watchers;
 use super::wire::State;
@@ -80,7 +80,7 @@ impl Sandbox {
         latest: &Arc<Context>,
     ) -> Self {
         Self {
-            id: new_id(),
+            id: sandbox_id(service),
             kind: SANDBOXES,
             owner: owner.clone(),
             token: String::new(),

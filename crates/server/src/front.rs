@@ -1,0 +1,226 @@
+//! The front: the process that clients connect to when each account has its own process.
+//!
+//! The front authenticates requests and forwards them to the account's worker. It runs no guest. A
+//! worker is the same server behind a pair of sockets (`inside`), started by a third process
+//! (`spawner`). Requests without a valid key or token are answered by the front's own copy of the
+//! interfaces, which accepts no key.
+
+mod account;
+mod channel;
+mod hello;
+mod inside;
+mod log;
+mod metrics;
+mod pass;
+mod relay;
+mod signed;
+mod spawner;
+mod whose;
+mod worker;
+mod workers;
+
+use std::fmt::Write;
+use std::io;
+use std::sync::Arc;
+use std::time::{Duration, Instant};
+
+use axum::Router;
+use axum::body::Body;
+use axum::extract::{Request, State};
+use axum::http::header::{AUTHORIZATION, CONTENT_TYPE};
+use axum::http::{HeaderMap, Method, StatusCode};
+use axum::response::{IntoResponse, Response};
+use tokio::sync::Mutex;
+use tower::ServiceExt;
+
+pub use inside::{Shutdown, WorkerChannel};
+pub use spawner::{Spawner, is_kept, spawn_workers};
+pub use workers::WorkerOptions;
+
+use self::account::Account;
+use self::metrics::Pages;
+use self::pass::pass;
+use self::signed::Listed;
+use self::whose::{Tags, Whose};
+use self::workers::{NOBODY, Trouble, Workers};
+use crate::http::app::App;
+use crate::http::face::Face;
+use crate::http::health::{OPEN_METRICS, check_operator};
+use crate::http::problem::Problem;
+
+/// How long a result of `/readyz` is reused.
+const STANDS: Duration = Duration::from_secs(2);
+/// Time limit of the front's own requests to workers.
+const PATIENCE: Duration = Duration::from_secs(15);
+/// Maximum size of their responses, in bytes.
+const MAX_PAGE: usize = 1 << 20;
+
+/// The front of a server. Cheap to clone.
+#[derive(Clone)]
+pub struct Front(Arc<Inner>);
+
+struct Inner {
+    app: App,
+    workers: Arc<Workers>,
+    tags: Tags,
+    listed: Listed,
+    /// Answers requests without a valid key or token.
+    own: Router,
+    ready: Mutex<Option<(Instant, Option<String>)>>,
+}
+
+impl Front {
+    /// Creates the front of `app`, whose service is stopped. `own` answers unauthenticated requests
+    /// and must accept no key. Starts a first worker to test that code runs.
+    ///
+    /// # Errors
+    ///
+    /// Fails if the store fails, or the first worker cannot run code.
+    pub(crate) async fn new(
+        app: App,
+        own: Router,
+        spawner: Spawner,
+        options: WorkerOptions,
+    ) -> io::Result<Self> {
+        let workers = Workers::new(spawner, app.keys().clone(), options).await?;
+        let front = Self(Arc::new(Inner {
+            app,
+            workers,
+            tags: Tags::default(),
+            listed: Listed::default(),
+            own,
+            ready: Mutex::default(),
+        }));
+        match front.probe().await {
+            Some(_) => Ok(front),
+            None => Err(io::Error::other("the first worker does not run code; the log says why")),
+        }
+    }
+
+    /// Answers all requests.
+    pub(crate) fn routes(&self) -> Router<App> {
+        let front = self.clone();
+        Router::new().fallback(move |State(_): State<App>, request: Request| {
+            let front = front.clone();
+            async move { Box::pin(front.answer(request)).await }
+        })
+    }
+
+    async fn answer(&self, request: Request) -> Response {
+        let inner = &self.0;
+        if [Method::GET, Method::HEAD].contains(request.method()) {
+            match request.uri().path() {
+                "/readyz" => return self.ready().await,
+                "/metrics" => {
+                    let headers = request.headers().clone();
+                    let page = self.metrics(&headers).await;
+                    return page.unwrap_or_else(IntoResponse::into_response);
+                }
+                _ => {}
+            }
+        }
+        let (app, workers) = (&inner.app, &inner.workers);
+        let whose = Whose::of(&request, app.keys(), app.settings(), workers, &inner.tags);
+        let whose = match whose {
+            None if app.settings().faces.has(Face::E2b) => {
+                let uri = request.uri().clone();
+                let account = inner.listed.signer(&uri, || self.sandboxes()).await;
+                account.and_then(|account| Whose::of_sandbox(account, app.keys()))
+            }
+            whose => whose,
+        };
+        match whose {
+            Some(whose) => pass(workers, app.settings(), whose, request).await,
+            None => inner.own.clone().oneshot(request).await.unwrap_or_else(|never| match never {}),
+        }
+    }
+
+    /// The sandboxes of all running workers, as pages of E2B's control plane.
+    async fn sandboxes(&self) -> Vec<(Arc<Account>, String)> {
+        let mut all = Vec::new();
+        for account in self.0.workers.all() {
+            if let Some(page) = self.page(&account, "/sandboxes").await {
+                all.push((account, page));
+            }
+        }
+        all
+    }
+
+    async fn ready(&self) -> Response {
+        let mut ready = self.0.ready.lock().await;
+        if ready.as_ref().is_none_or(|(when, _)| when.elapsed() > STANDS) {
+            *ready = Some((Instant::now(), self.probe().await));
+        }
+        let Some((_, Some(page))) = &*ready else {
+            let detail = "the server does not run code";
+            let problem = Problem::new(StatusCode::SERVICE_UNAVAILABLE, "not_ready", detail);
+            return problem.into_response();
+        };
+        let mut text = "ready\n".to_owned();
+        if let Some(held) = self.0.app.lockdown().get() {
+            let _ = writeln!(text, "lock-down: {held}");
+        }
+        for line in page.lines().filter(|line| line.starts_with("lock-down: ")) {
+            let _ = writeln!(text, "worker {line}");
+        }
+        text.into_response()
+    }
+
+    /// Returns the `/readyz` page of a worker that runs code for this test only.
+    async fn probe(&self) -> Option<String> {
+        let account = self.0.workers.account(NOBODY);
+        // A worker that has exited is replaced.
+        for _ in 0..2 {
+            match self.0.workers.enter(&account).await {
+                Ok(_) => return self.page(&account, "/readyz").await,
+                Err(Trouble::Ended(_)) => {}
+                Err(_) => return None,
+            }
+        }
+        None
+    }
+
+    /// Requests a page from an account's worker, if it is running.
+    async fn page(&self, account: &Arc<Account>, path: &'static str) -> Option<String> {
+        let user = account.enter()?.unnoticed();
+        let request = Request::get(format!("http://worker{path}"))
+            .header(AUTHORIZATION, user.0.authorization.clone())
+            .body(Body::empty());
+        let read = async {
+            let answer = user.0.ask(request.ok()?).await.ok()?;
+            let is_fine = answer.status() == StatusCode::OK;
+            let body = axum::body::to_bytes(Body::new(answer.into_body()), MAX_PAGE).await.ok()?;
+            is_fine.then(|| String::from_utf8(body.into()).ok()).flatten()
+        };
+        let page = tokio::time::timeout(PATIENCE, read).await.ok().flatten();
+        if page.is_none() {
+            self.0.workers.autopsy(account, &user.0).await;
+        }
+        page
+    }
+
+    async fn metrics(&self, headers: &HeaderMap) -> Result<Response, Problem> {
+        check_operator(&self.0.app, headers)?;
+        let mut pages = Pages::default();
+        let mut count = 0;
+        for account in self.0.workers.all() {
+            if account.name != NOBODY && account.live().is_some() {
+                count += 1;
+                if let Some(page) = self.page(&account, "/metrics").await {
+                    pages.add(&account.name, &page);
+                }
+            }
+        }
+        Ok(([(CONTENT_TYPE, OPEN_METRICS)], pages.page(count)).into_response())
+    }
+
+    /// Waits until the spawner has exited.
+    pub(crate) async fn broken(&self) {
+        self.0.workers.broken.cancelled().await;
+    }
+
+    /// Stops all workers, which save their sessions.
+    pub(crate) async fn stop(&self) {
+        self.0.workers.stop().await;
+    }
+}

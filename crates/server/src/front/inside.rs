@@ -1,0 +1,206 @@
+//! The worker's side of the channel to the front, which passes connections to it.
+
+use std::io;
+use std::os::fd::AsFd;
+use std::os::unix::net::UnixStream as StdUnixStream;
+use std::path::Path;
+use std::sync::Arc;
+use std::time::Duration;
+
+use belljar::store::Store;
+use data_encoding::HEXLOWER;
+use serde::de::DeserializeOwned;
+use tokio::net::UnixStream;
+use tokio::sync::mpsc;
+use tokio_util::sync::CancellationToken;
+
+use super::channel::{receive, send};
+use super::hello::{Hello, Order, Report};
+use super::relay::RelayedStore;
+use crate::http::app::{App, Settings};
+use crate::http::auth::{Key, Keys};
+use crate::http::forwarded::TrustedProxy;
+use crate::http::listen::Listener;
+use crate::service::owner::today;
+use crate::service::{Service, ServiceBuilder};
+
+/// How often a worker reports.
+const REPORT: Duration = Duration::from_secs(1);
+/// Connections that wait to be accepted.
+const AHEAD: usize = 64;
+
+/// The channel of a worker to its front, with the worker's configuration.
+pub struct WorkerChannel {
+    control: Arc<StdUnixStream>,
+    hello: Hello,
+    store: Option<StdUnixStream>,
+}
+
+/// Signals that end a worker.
+#[derive(Clone)]
+pub struct Shutdown {
+    stop: CancellationToken,
+    gone: CancellationToken,
+}
+
+impl WorkerChannel {
+    /// Takes the socket at standard input, and waits for the front's first message. From now on,
+    /// the kernel kills this process if its parent exits, and prefers it if memory runs out.
+    ///
+    /// # Errors
+    ///
+    /// If standard input is not such a socket.
+    pub fn begin() -> io::Result<Self> {
+        #[cfg(target_os = "linux")]
+        {
+            use rustix::process::{Signal, set_parent_process_death_signal};
+            set_parent_process_death_signal(Some(Signal::KILL))?;
+            // The kernel may not have it.
+            let _ = std::fs::write("/proc/self/oom_score_adj", "500");
+        }
+        let control = StdUnixStream::from(io::stdin().as_fd().try_clone_to_owned()?);
+        let Some((Order::Hello(hello), sockets)) = receive(&control)? else {
+            return Err(io::Error::other("standard input is not the socket of a front"));
+        };
+        Ok(Self {
+            control: Arc::new(control),
+            hello: *hello,
+            store: sockets.into_iter().next().map(StdUnixStream::from),
+        })
+    }
+
+    /// Parses [`WorkerOptions::settings`](super::WorkerOptions).
+    ///
+    /// # Errors
+    ///
+    /// Fails if they have another type.
+    pub fn settings<T: DeserializeOwned>(&self) -> io::Result<T> {
+        Ok(T::deserialize(&self.hello.settings)?)
+    }
+
+    /// The directory to save the account's sessions in.
+    #[must_use]
+    pub fn state(&self) -> Option<&Path> {
+        self.hello.state.as_deref()
+    }
+
+    /// The account's folder of the store, accessed through the front. Call this once, in a tokio
+    /// runtime.
+    ///
+    /// # Errors
+    ///
+    /// If the socket cannot be used.
+    pub fn store(&mut self) -> io::Result<Option<Arc<dyn Store>>> {
+        let Some(socket) = self.store.take() else {
+            return Ok(None);
+        };
+        socket.set_nonblocking(true)?;
+        Ok(Some(Arc::new(RelayedStore::new(UnixStream::from_std(socket)?))))
+    }
+
+    /// Creates the application and its listener. It accepts only the front's key.
+    ///
+    /// # Errors
+    ///
+    /// If the first message of the front was invalid, or no thread can be started.
+    pub(crate) fn open(
+        self,
+        service: ServiceBuilder,
+        mut settings: Settings,
+    ) -> io::Result<(App, Listener, Shutdown)> {
+        let invalid = || io::Error::other("the front's first message is invalid");
+        let hello = self.hello;
+        let secret = bytes(&hello.sandboxes.secret).ok_or_else(invalid)?;
+        let service = service.sandboxes(hello.sandboxes.tag.clone(), secret).build();
+        let (mut key, _) = Key::generate(hello.account.as_str(), hello.limits.clone())?;
+        key.sha256 = bytes(&hello.sha256).ok_or_else(invalid)?;
+        let keys = Keys::of(vec![key.clone()]);
+        if let Some(owner) = keys.owner_named(&hello.account) {
+            owner.set_used_elsewhere(hello.fuel);
+        }
+        settings.trusted_proxies = vec![TrustedProxy::Unix];
+        settings.is_unix = true;
+        let app = App::new(service.clone(), keys.clone(), settings);
+        let (connections, listener) = mpsc::channel(AHEAD);
+        let ends = Shutdown {
+            stop: CancellationToken::new(),
+            gone: CancellationToken::new(),
+        };
+        let (control, told, changed) = (Arc::clone(&self.control), ends.clone(), keys.clone());
+        std::thread::Builder::new().name("front".into()).spawn(move || {
+            obey(&control, &told, &changed, &key, &connections);
+            told.gone.cancel();
+        })?;
+        let reports = report(self.control, service, keys, hello.account, hello.state.is_some());
+        tokio::spawn(reports);
+        Ok((app, Listener::Front(listener.into()), ends))
+    }
+}
+
+impl Shutdown {
+    /// Waits until the front requests a regular exit.
+    pub async fn stopped(&self) {
+        self.stop.cancelled().await;
+    }
+
+    /// Waits until the front has exited.
+    pub async fn gone(&self) {
+        self.gone.cancelled().await;
+    }
+}
+
+/// Decodes `N` bytes.
+fn bytes<const N: usize>(digits: &str) -> Option<[u8; N]> {
+    HEXLOWER.decode(digits.as_bytes()).ok()?.try_into().ok()
+}
+
+/// Handles the front's messages until it exits.
+fn obey(
+    control: &StdUnixStream,
+    ends: &Shutdown,
+    keys: &Keys,
+    key: &Key,
+    connections: &mpsc::Sender<StdUnixStream>,
+) {
+    while let Ok(Some((order, sockets))) = receive(control) {
+        match order {
+            Order::Hello(_) => return,
+            Order::Connection => {
+                let Some(socket) = sockets.into_iter().next().map(StdUnixStream::from) else {
+                    return;
+                };
+                if connections.blocking_send(socket).is_err() {
+                    return;
+                }
+            }
+            Order::Limits(limits) => {
+                let mut key = key.clone();
+                key.limits = limits;
+                keys.replace(vec![key]);
+            }
+            Order::Stop => ends.stop.cancel(),
+        }
+    }
+}
+
+/// Sends reports until the front no longer reads them.
+async fn report(
+    control: Arc<StdUnixStream>,
+    service: Service,
+    keys: Keys,
+    account: String,
+    has_state: bool,
+) {
+    loop {
+        let day = today();
+        let report = Report {
+            is_idle: service.is_idle(has_state),
+            day,
+            fuel: keys.owner_named(&account).map_or(0, |owner| owner.fuel_today()),
+        };
+        if send(&*control, &report, &[]).is_err() {
+            return;
+        }
+        tokio::time::sleep(REPORT).await;
+    }
+}

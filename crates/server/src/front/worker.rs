@@ -1,0 +1,198 @@
+//! The front's handle to a worker.
+
+use std::io;
+use std::os::fd::{AsFd, OwnedFd};
+use std::os::unix::net::UnixStream as StdUnixStream;
+use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
+use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
+use std::task::{Context, Poll};
+use std::time::{Duration, Instant};
+
+use axum::body::Body;
+use axum::http::{HeaderValue, Request, Response, Uri};
+use futures_util::future::{Ready, ready};
+use hyper::body::Incoming;
+use hyper_util::client::legacy::{Client, Error};
+use hyper_util::rt::{TokioExecutor, TokioIo, TokioTimer};
+use tokio::io::AsyncReadExt;
+use tokio::net::UnixStream;
+use tokio::sync::OwnedSemaphorePermit;
+use tokio_util::sync::CancellationToken;
+use tower::Service;
+
+use super::channel::send;
+use super::hello::{Order, Report};
+use crate::http::listen::{HEAD_TIME, MAX_HEAD};
+
+/// How long an unused connection to a worker is kept. The worker keeps it longer, so that it does
+/// not close a connection that is about to be used.
+const IDLE: Duration = Duration::from_secs(HEAD_TIME.as_secs() / 2);
+/// Maximum number of unused connections to a worker.
+const MAX_IDLE: usize = 64;
+/// Maximum size of a report.
+const MAX_REPORT: u32 = 4 << 10;
+
+pub(super) struct Worker {
+    pub id: u64,
+    control: Arc<StdUnixStream>,
+    client: Client<Connector, Body>,
+    /// Header that marks requests with the account's key.
+    pub authorization: HeaderValue,
+    users: AtomicUsize,
+    seen: Mutex<Seen>,
+    /// Whether the front has requested its exit.
+    pub is_stopping: AtomicBool,
+    /// Cancelled when its control socket closes.
+    pub ended: CancellationToken,
+    /// How it ended.
+    pub how: OnceLock<String>,
+    _slot: Option<OwnedSemaphorePermit>,
+}
+
+#[derive(Clone, Copy)]
+pub(super) struct Seen {
+    /// The last use.
+    pub used: Instant,
+    pub report: Report,
+    pub reported: Instant,
+}
+
+/// A use of a worker. Meanwhile, the worker is not stopped as idle.
+pub(super) struct User(pub Arc<Worker>, bool);
+
+impl Worker {
+    pub(super) fn new(
+        id: u64,
+        control: StdUnixStream,
+        authorization: HeaderValue,
+        slot: Option<OwnedSemaphorePermit>,
+    ) -> io::Result<(Arc<Self>, UnixStream)> {
+        control.set_nonblocking(true)?;
+        let reports = UnixStream::from_std(control.try_clone()?)?;
+        let control = Arc::new(control);
+        let now = Instant::now();
+        let client = Client::builder(TokioExecutor::new())
+            .pool_idle_timeout(IDLE)
+            .pool_timer(TokioTimer::new())
+            .pool_max_idle_per_host(MAX_IDLE)
+            .http1_max_buf_size(MAX_HEAD * 2)
+            .build(Connector(Arc::clone(&control)));
+        let worker = Arc::new(Self {
+            id,
+            control,
+            client,
+            authorization,
+            users: AtomicUsize::new(0),
+            seen: Mutex::new(Seen {
+                used: now,
+                report: Report::default(),
+                reported: now,
+            }),
+            is_stopping: AtomicBool::new(false),
+            ended: CancellationToken::new(),
+            how: OnceLock::new(),
+            _slot: slot,
+        });
+        Ok((worker, reports))
+    }
+
+    pub(super) fn tell(&self, order: &Order) -> io::Result<()> {
+        send(&*self.control, order, &[])
+    }
+
+    pub(super) async fn ask(&self, request: Request<Body>) -> Result<Response<Incoming>, Error> {
+        self.client.request(request).await
+    }
+
+    /// Reads the worker's reports until it exits.
+    pub(super) async fn listen(&self, mut reports: UnixStream, report: impl Fn(Report)) {
+        let mut text = Vec::new();
+        while let Ok(length) = reports.read_u32_le().await {
+            if length > MAX_REPORT {
+                break;
+            }
+            text.resize(length as usize, 0);
+            if reports.read_exact(&mut text).await.is_err() {
+                break;
+            }
+            let Ok(told) = serde_json::from_slice(&text) else {
+                break;
+            };
+            report(told);
+            let mut seen = self.lock();
+            seen.report = told;
+            seen.reported = Instant::now();
+        }
+        self.ended.cancel();
+    }
+
+    pub(super) fn use_it(self: &Arc<Self>) -> User {
+        self.users.fetch_add(1, Ordering::AcqRel);
+        User(Arc::clone(self), true)
+    }
+
+    pub(super) fn is_used(&self) -> bool {
+        self.users.load(Ordering::Acquire) > 0
+    }
+
+    /// How long it has been unused, if its exit loses nothing.
+    pub(super) fn idle_for(&self) -> Option<Duration> {
+        let seen = self.seen();
+        // Reports from before the last use are outdated.
+        let is_idle = !self.is_used() && seen.report.is_idle && seen.reported > seen.used;
+        is_idle.then(|| seen.used.elapsed())
+    }
+
+    pub(super) fn seen(&self) -> Seen {
+        *self.lock()
+    }
+
+    fn lock(&self) -> MutexGuard<'_, Seen> {
+        self.seen.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+impl User {
+    /// Makes this a use after which the worker has been idle as long as before.
+    pub(super) fn unnoticed(mut self) -> Self {
+        self.1 = false;
+        self
+    }
+}
+
+impl Drop for User {
+    fn drop(&mut self) {
+        if self.1 {
+            self.0.lock().used = Instant::now();
+        }
+        self.0.users.fetch_sub(1, Ordering::AcqRel);
+    }
+}
+
+/// Opens connections to a worker, by sending it one end of a pair of sockets.
+#[derive(Clone)]
+struct Connector(Arc<StdUnixStream>);
+
+impl Connector {
+    fn connect(&self) -> io::Result<UnixStream> {
+        let (near, far) = StdUnixStream::pair()?;
+        near.set_nonblocking(true)?;
+        let far = OwnedFd::from(far);
+        send(&*self.0, &Order::Connection, &[far.as_fd()])?;
+        UnixStream::from_std(near)
+    }
+}
+
+impl Service<Uri> for Connector {
+    type Response = TokioIo<UnixStream>;
+    type Error = io::Error;
+    type Future = Ready<io::Result<Self::Response>>;
+
+    fn poll_ready(&mut self, _: &mut Context<'_>) -> Poll<io::Result<()>> {
+        Poll::Ready(Ok(()))
+    }
+
+    fn call(&mut self, _: Uri) -> Self::Future {
+        ready(self.connect().map(TokioIo::new))
+    }
+}

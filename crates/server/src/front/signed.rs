@@ -27,29 +27,38 @@ struct Sandbox {
 impl Listed {
     /// Returns the account whose sandbox a URL was signed for. `list` returns the sandboxes of all
     /// running workers as pages of E2B's control plane.
-    pub(super) async fn signer<L>(
-        &self,
-        uri: &Uri,
-        list: impl FnOnce() -> L,
-    ) -> Option<Arc<Account>>
+    pub(super) async fn signer<L>(&self, uri: &Uri, list: impl Fn() -> L) -> Option<Arc<Account>>
     where
         L: Future<Output = Vec<(Arc<Account>, String)>>,
     {
         if !has_signature(uri) {
             return None;
         }
-        let mut listed = self.0.lock().await;
-        if listed.as_ref().is_none_or(|(when, _)| when.elapsed() > REST) {
-            let mut all = Vec::new();
-            for (account, page) in list().await {
-                // A compromised worker may name others' sandboxes; their tokens differ.
-                let sandboxes: Vec<Sandbox> = serde_json::from_str(&page).unwrap_or_default();
-                all.extend(sandboxes.into_iter().map(|one| (Arc::clone(&account), one.id)));
+        let asked = Instant::now();
+        loop {
+            let mut listed = self.0.lock().await;
+            if listed.as_ref().is_none_or(|(when, _)| when.elapsed() >= REST) {
+                *listed = Some((Instant::now(), sandboxes(list().await)));
             }
-            *listed = Some((Instant::now(), all));
+            let (when, all) = listed.as_ref()?;
+            let found = all.iter().find(|(account, id)| account.credentials.signed(id, uri));
+            if found.is_some() || *when >= asked {
+                return found.map(|(account, _)| Arc::clone(account));
+            }
+            // The sandbox may be newer than the list.
+            let rest = REST.saturating_sub(when.elapsed());
+            drop(listed);
+            tokio::time::sleep(rest).await;
         }
-        let (_, all) = listed.as_ref()?;
-        let found = all.iter().find(|(account, id)| account.credentials.signed(id, uri));
-        found.map(|(account, _)| Arc::clone(account))
     }
+}
+
+/// Reads pages of sandboxes. A compromised worker may name others' sandboxes; their tokens differ.
+fn sandboxes(pages: Vec<(Arc<Account>, String)>) -> Vec<(Arc<Account>, String)> {
+    let mut all = Vec::new();
+    for (account, page) in pages {
+        let sandboxes: Vec<Sandbox> = serde_json::from_str(&page).unwrap_or_default();
+        all.extend(sandboxes.into_iter().map(|one| (Arc::clone(&account), one.id)));
+    }
+    all
 }

@@ -166,8 +166,8 @@ impl ClientRun {
         let mut request = limited(request, tool_limits)?;
         let mut watched = Watched::default();
         if events.unwrap_or(true) {
-            let (watcher, reader) = event_channel();
-            request = request.watch(watcher);
+            let (listener, reader) = event_channel();
+            request = request.watch(listener);
             watched.events = Some(reader);
         }
         if client_tools.is_empty() && !client_input && !client_interrupt {

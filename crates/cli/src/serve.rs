@@ -71,8 +71,8 @@ pub(super) struct ServeArgs {
     /// sessions
     #[arg(long, value_name = "SECONDS", value_parser = seconds, default_value = "5")]
     lease: Duration,
-    /// Interfaces to serve: v1, e2b, mcp, jupyter, dify, piston, judge0, sandbox-fusion, librechat,
-    /// or all
+    /// Interfaces to serve: v1, console, e2b, mcp, jupyter, dify, piston, judge0, sandbox-fusion,
+    /// librechat, or all
     #[arg(long, value_name = "NAMES", default_value_t = Faces::default())]
     faces: Faces,
     /// Serve everything below this path, as passed on by a proxy

@@ -1,6 +1,7 @@
 //! The server's interfaces, one module per protocol, each a thin layer over
 //! [`service`](crate::service).
 
+pub(crate) mod console;
 pub(crate) mod dify;
 pub(crate) mod e2b;
 pub(crate) mod judge0;

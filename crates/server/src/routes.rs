@@ -11,7 +11,9 @@ use tower::util::MapRequestLayer;
 use tower_http::catch_panic::CatchPanicLayer;
 use tower_http::cors::{AllowHeaders, AllowMethods, CorsLayer};
 
-use crate::faces::{dify, e2b, judge0, jupyter, librechat, mcp, piston, sandbox_fusion, v1};
+use crate::faces::{
+    console, dify, e2b, judge0, jupyter, librechat, mcp, piston, sandbox_fusion, v1,
+};
 use crate::front::Front;
 use crate::http::app::App;
 use crate::http::face::Face;
@@ -22,9 +24,10 @@ use crate::http::{access, guard, health, request_body};
 type Routes = fn(&App) -> Router<App>;
 
 /// Interfaces identified by path. E2B is identified by headers, too.
-const FACES: [(Face, Routes); 8] = [
+const FACES: [(Face, Routes); 9] = [
     (Face::Mcp, |_| mcp::routes()),
     (Face::V1, v1::routes),
+    (Face::Console, |_| console::routes()),
     (Face::Dify, |_| dify::routes()),
     (Face::SandboxFusion, |_| sandbox_fusion::routes()),
     (Face::LibreChat, |_| librechat::routes()),

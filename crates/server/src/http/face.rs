@@ -10,6 +10,8 @@ use std::str::FromStr;
 pub enum Face {
     /// belljar's own API below `/v1`.
     V1,
+    /// A page for people, at `/`, which uses `/v1`.
+    Console,
     /// E2B's control plane, interpreter and files.
     E2b,
     /// The Model Context Protocol at `/mcp`.
@@ -30,8 +32,9 @@ pub enum Face {
 
 impl Face {
     /// All interfaces.
-    pub const ALL: [Self; 9] = [
+    pub const ALL: [Self; 10] = [
         Self::V1,
+        Self::Console,
         Self::E2b,
         Self::Mcp,
         Self::Jupyter,
@@ -47,6 +50,7 @@ impl Face {
     pub fn name(self) -> &'static str {
         match self {
             Self::V1 => "v1",
+            Self::Console => "console",
             Self::E2b => "e2b",
             Self::Mcp => "mcp",
             Self::Jupyter => "jupyter",
@@ -59,7 +63,7 @@ impl Face {
     }
 }
 
-/// A set of interfaces. By default `v1`, `e2b`, `mcp` and `jupyter`.
+/// A set of interfaces. By default `v1`, `console`, `e2b`, `mcp` and `jupyter`.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Faces(BTreeSet<Face>);
 
@@ -79,7 +83,7 @@ impl Faces {
 
 impl Default for Faces {
     fn default() -> Self {
-        [Face::V1, Face::E2b, Face::Mcp, Face::Jupyter].into_iter().collect()
+        [Face::V1, Face::Console, Face::E2b, Face::Mcp, Face::Jupyter].into_iter().collect()
     }
 }
 
@@ -130,11 +134,13 @@ mod tests {
 
     #[test]
     fn a_set_is_read_as_it_is_written() {
-        for text in ["v1", "v1,e2b,mcp,jupyter", "dify,piston,judge0,sandbox-fusion,librechat"] {
+        for text in
+            ["v1", "v1,console,e2b,mcp,jupyter", "dify,piston,judge0,sandbox-fusion,librechat"]
+        {
             assert_eq!(text.parse::<Faces>().unwrap().to_string(), text);
         }
         assert_eq!("v1,all".parse(), Ok(Faces::all()));
-        assert_eq!("v1, e2b,mcp,jupyter".parse(), Ok(Faces::default()));
+        assert_eq!("v1, console,e2b,mcp,jupyter".parse(), Ok(Faces::default()));
         for wrong in ["", "v2", "v1,", "V1"] {
             assert!(wrong.parse::<Faces>().is_err(), "{wrong:?}");
         }

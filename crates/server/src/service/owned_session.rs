@@ -6,6 +6,7 @@ use std::time::SystemTime;
 
 use belljar::session::LeaseEnd;
 use belljar::{Session, SessionOptions};
+use serde::{Deserialize, Serialize};
 
 use super::error::ServiceError;
 use super::view::View;
@@ -24,11 +25,24 @@ struct Record {
 }
 
 /// Properties of a session that the engine does not record.
-#[derive(Clone, Copy)]
+#[derive(Clone)]
 pub(super) struct Origin {
     pub created: SystemTime,
+    /// The session that it was forked from, if any.
+    pub lineage: Option<Lineage>,
     /// Action when the lease expires.
     pub lease_end: Option<LeaseEnd>,
+}
+
+/// The origin of a fork.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub(crate) struct Lineage {
+    /// The first session of the family.
+    pub family: String,
+    /// The forked session.
+    pub parent: String,
+    /// The run of the forked session after which it was forked.
+    pub execution: u64,
 }
 
 /// Options for creating a session.
@@ -101,6 +115,20 @@ impl OwnedSession {
 
     pub(super) fn lease_end(&self) -> Option<LeaseEnd> {
         self.0.origin.lease_end
+    }
+
+    pub(super) fn lineage(&self) -> Option<&Lineage> {
+        self.0.origin.lineage.as_ref()
+    }
+
+    /// The lineage of its fork after a run.
+    pub(super) fn forked_after(&self, execution: u64) -> Lineage {
+        let family = self.lineage().map_or(self.id(), |lineage| &lineage.family);
+        Lineage {
+            family: family.to_owned(),
+            parent: self.id().to_owned(),
+            execution,
+        }
     }
 
     /// Its id, which cannot be guessed.

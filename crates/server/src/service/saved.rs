@@ -12,7 +12,7 @@ use serde::{Deserialize, Serialize};
 
 use super::Service;
 use super::error::ServiceError;
-use super::owned_session::{Origin, OwnedSession};
+use super::owned_session::{Lineage, Origin, OwnedSession};
 use super::owner::Owner;
 
 /// File name extension of a record.
@@ -33,6 +33,8 @@ pub(super) struct Saved {
     labels: BTreeMap<String, String>,
     /// Remaining seconds of its lease, and whether it is suspended then instead of closed.
     lease: Option<(f64, bool)>,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    lineage: Option<Lineage>,
 }
 
 /// Number of sessions written at once.
@@ -152,6 +154,7 @@ impl Service {
         }
         let origin = Origin {
             created: UNIX_EPOCH + Duration::from_millis(saved.created),
+            lineage: saved.lineage.clone(),
             lease_end: lease.map(|(_, then)| then),
         };
         Ok(OwnedSession::new(session, saved.owner.clone(), saved.name.clone(), origin))
@@ -176,6 +179,7 @@ impl Saved {
             created: since.as_millis() as u64,
             labels: info.labels,
             lease: info.lease_seconds.map(|left| (left.max(0.0), is_suspended)),
+            lineage: session.lineage().cloned(),
         }
     }
 

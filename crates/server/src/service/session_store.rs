@@ -28,7 +28,7 @@ use self::sizes::OwnerSizes;
 pub(super) use self::sizes::bytes_of;
 use super::Service;
 use super::error::ServiceError;
-use super::owned_session::OwnedSession;
+use super::owned_session::{Lineage, OwnedSession};
 use super::owner::{Owner, limit};
 use super::sessions::SessionSlot;
 
@@ -107,7 +107,7 @@ impl SessionStore {
         &self,
         owner: &Owner,
         session: Session,
-        name: Option<String>,
+        (name, lineage): (Option<String>, Option<Lineage>),
         new: NewRecord,
         slot: SessionSlot,
     ) -> Result<OwnedSession, ServiceError> {
@@ -123,6 +123,7 @@ impl SessionStore {
             }),
             note: new.note,
             bytes: None,
+            lineage,
         };
         let entered = async {
             slot.register(self.add_to_index(owner, &id, name.as_deref())).await?;

@@ -37,6 +37,7 @@ impl Service {
         let is_stored = self.session_store().is_some() && !is_local;
         let plan = SessionPlan {
             name,
+            lineage: None,
             lease_end: options.lease.map(|(_, then)| then),
             // The servers enforce the lease themselves, because the session may be on any server.
             stored: is_stored.then(|| NewRecord::leased(options.lease.take())),
@@ -65,6 +66,7 @@ impl Service {
     ) -> Result<OwnedSession, ServiceError> {
         let plan = SessionPlan {
             name,
+            lineage: None,
             lease_end: None,
             stored: self.session_store().map(|_| NewRecord::default()),
         };
@@ -83,8 +85,9 @@ impl Service {
         at: &ClaimedSession,
         name: Option<String>,
     ) -> Result<OwnedSession, ServiceError> {
+        let plan = at.derive_plan(name, at.guest().execution().await);
         let fork = async { Ok(at.guest().fork().await?) };
-        self.make(owner, at.derive_plan(name), fork).await
+        self.make(owner, plan, fork).await
     }
 
     /// Rewinds a session, and keeps the discarded state as another session in the same place.
@@ -99,7 +102,7 @@ impl Service {
         execution: u64,
     ) -> Result<OwnedSession, ServiceError> {
         let rewind = async { Ok(at.guest().rewind_keeping(execution).await?) };
-        Box::pin(self.make(owner, at.derive_plan(None), rewind)).await
+        Box::pin(self.make(owner, at.derive_plan(None, execution), rewind)).await
     }
 
     /// Creates and registers a session. Its slot is reserved first.
@@ -130,10 +133,11 @@ impl Service {
                 Some(session_store),
                 SessionPlan {
                     name,
+                    lineage,
                     stored: Some(record),
                     ..
                 },
-            ) => session_store.add(owner, session, name, record, slot).await?,
+            ) => session_store.add(owner, session, (name, lineage), record, slot).await?,
             (_, plan) => slot.register(async { self.hold(owner, session, plan) }).await?,
         };
         self.measure(owner, &session);
@@ -199,6 +203,7 @@ impl Service {
         }
         let origin = Origin {
             created: SystemTime::now(),
+            lineage: plan.lineage,
             lease_end: plan.lease_end,
         };
         let session = OwnedSession::new(session, owner.name().to_owned(), plan.name, origin);

@@ -19,7 +19,7 @@ use crate::http::extract::Body;
 use crate::http::files::timestamp;
 use crate::http::problem::Problem;
 use crate::http::stored_responses::ValidWhile;
-use crate::service::owned_session::{NAME_PATTERN, OwnedSession};
+use crate::service::owned_session::{Lineage, NAME_PATTERN, OwnedSession};
 use crate::service::owner::Owner;
 use crate::service::session_store::{Access, Listed};
 
@@ -107,11 +107,34 @@ pub(super) struct SessionAnswer {
     pub idle_seconds: f64,
     /// Seconds until its lease expires, if it has a lease.
     pub lease_seconds: Option<f64>,
+    /// What a session and its forks have in common: the id of the first of them.
+    pub family: String,
+    /// Where it was forked from, or null.
+    pub parent: Option<Parent>,
+}
+
+/// A state of another session.
+#[derive(Serialize, JsonSchema)]
+pub(super) struct Parent {
+    /// The id of the session, which may have ended.
+    pub id: String,
+    /// The number of the run after which it was forked.
+    pub execution: u64,
 }
 
 impl SessionAnswer {
     fn of(listed: Listed) -> Self {
+        let (family, parent) = match listed.lineage {
+            Some(Lineage {
+                family,
+                parent: id,
+                execution,
+            }) => (family, Some(Parent { id, execution })),
+            None => (listed.id.clone(), None),
+        };
         Self {
+            family,
+            parent,
             id: listed.id,
             name: listed.name,
             status: listed.status,

@@ -112,14 +112,19 @@ impl ClaimedSession {
         }
     }
 
-    /// Properties of a session derived from this session.
-    pub(in crate::service) fn derive_plan(&self, name: Option<String>) -> SessionPlan {
+    /// Properties of a fork of this session after a run.
+    pub(in crate::service) fn derive_plan(
+        &self,
+        name: Option<String>,
+        execution: u64,
+    ) -> SessionPlan {
         let stored = self.record.as_ref().map(|record| NewRecord {
             lease: record.lease_left(),
             note: record.note.clone(),
         });
         SessionPlan {
             name,
+            lineage: Some(self.session.forked_after(execution)),
             lease_end: self.session.lease_end(),
             stored,
         }

@@ -12,7 +12,7 @@ use super::record::SessionRecord;
 use super::{ClaimedSession, SessionStore};
 use crate::service::Service;
 use crate::service::error::ServiceError;
-use crate::service::owned_session::{OwnedSession, no_session};
+use crate::service::owned_session::{Lineage, OwnedSession, no_session};
 use crate::service::owner::Owner;
 
 /// Maximum number of records read at once.
@@ -40,6 +40,7 @@ pub struct Listed {
     pub idle_seconds: f64,
     /// Seconds until its lease expires, if it has a lease.
     pub lease_seconds: Option<f64>,
+    pub(crate) lineage: Option<Lineage>,
     /// Whether it exists only in this process.
     pub(crate) is_local: bool,
 }
@@ -62,6 +63,7 @@ impl Listed {
             created: session.created(),
             idle_seconds: info.idle_seconds,
             lease_seconds: info.lease_seconds,
+            lineage: session.lineage().cloned(),
             is_local: true,
         }
     }
@@ -75,6 +77,7 @@ impl Listed {
             lease_seconds: record.lease_seconds(),
             name: record.name,
             labels: record.labels,
+            lineage: record.lineage,
             id: info.id,
             image: info.image,
             is_local: false,

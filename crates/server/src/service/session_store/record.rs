@@ -9,7 +9,7 @@ use belljar::session::LeaseEnd;
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
 
-use crate::service::owned_session::{Origin, OwnedSession};
+use crate::service::owned_session::{Lineage, Origin, OwnedSession};
 
 /// The server's part of a session's record.
 #[derive(Clone, Serialize, Deserialize)]
@@ -30,11 +30,14 @@ pub(crate) struct SessionRecord {
     /// Size of its files in bytes, if counted.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub(super) bytes: Option<u64>,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub(super) lineage: Option<Lineage>,
 }
 
 /// Properties of a session to create, other than its state.
 pub(in crate::service) struct SessionPlan {
     pub name: Option<String>,
+    pub lineage: Option<Lineage>,
     /// Its record in the store; `None` for a session in this process only.
     pub stored: Option<NewRecord>,
     /// Action when the lease expires.
@@ -99,6 +102,7 @@ impl SessionRecord {
     pub(super) fn owned(&self, session: Session) -> OwnedSession {
         let origin = Origin {
             created: self.created(),
+            lineage: self.lineage.clone(),
             lease_end: self.lease_end(),
         };
         OwnedSession::new(session, self.owner.clone(), self.name.clone(), origin)

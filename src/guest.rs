@@ -13,6 +13,7 @@ mod typed;
 use std::sync::{Arc, Mutex, PoisonError};
 
 use belljar_value::Value;
+use data_encoding::HEXLOWER;
 use serde::{Deserialize, Serialize};
 
 pub(crate) use self::question::Question;
@@ -29,7 +30,6 @@ use crate::limits::{
 };
 use crate::sandbox::calls::{Calls, Reply};
 use crate::sandbox::{Answer, Control, Host, Recorder, WORKSPACE_PATH};
-use crate::util::hex;
 
 /// Version of the protocol; the runner rejects any other.
 const VERSION: u32 = 1;
@@ -167,7 +167,7 @@ impl RunOrder {
             version: VERSION,
             own: Own {
                 code: request.code.clone(),
-                entropy: hex::encode(&entropy),
+                entropy: HEXLOWER.encode(&entropy),
             },
             echo: request.echo.unwrap_or(default_echo),
             result_var: request.result_var.clone(),

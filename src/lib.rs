@@ -51,7 +51,7 @@ pub mod store;
 pub mod testing;
 #[cfg(test)]
 mod tests;
-mod util; // hex, progress, parallel work, error codes, hints
+mod util; // progress, parallel work, error codes, hints
 mod workspace; // input and output files of a run
 
 pub use api::interrupt::Interrupt;

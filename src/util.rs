@@ -2,7 +2,6 @@
 
 pub(crate) mod cause;
 pub(crate) mod error_code;
-pub(crate) mod hex;
 pub(crate) mod hint;
 pub(crate) mod parallel;
 pub mod progress;

@@ -12,6 +12,7 @@ use std::sync::Arc;
 use belljar_memory::{MemoryError, Source, Strategy, without_holes};
 
 use belljar_files::Packed;
+use data_encoding::HEXLOWER;
 pub(crate) use format::{InterruptAddresses, Manifest, Reserved};
 
 use crate::artifact::bundle::BundleError;
@@ -148,7 +149,7 @@ impl Image {
         })?;
         let file = without_holes(file).map_err(CacheError::io("fill the holes of", path))?;
         Ok(Self {
-            identity: crate::util::hex::encode(&head.memory_sha256),
+            identity: HEXLOWER.encode(&head.memory_sha256),
             manifest: head.manifest,
             memory: Source::from_file(strategy, file, head.memory_offset, length)?,
             packages: None,

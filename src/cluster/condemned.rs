@@ -5,13 +5,13 @@ use std::collections::{BTreeSet, HashSet};
 use std::time::{Duration, SystemTime};
 
 use bytes::Bytes;
+use data_encoding::HEXLOWER;
 use serde::{Deserialize, Serialize};
 
 use crate::limits::MAX_CONDEMNED;
 use crate::session::checkpoint::Name;
 use crate::session::checkpoint::chunk_key::Copy;
 use crate::store::{Condition, Put, Store, StoreError, Version};
-use crate::util::hex;
 
 /// Key of the list of condemned chunks.
 pub(crate) const CONDEMNED: &str = "condemned";
@@ -133,7 +133,7 @@ pub(crate) async fn write_list(
     let mut mark = [0; 8];
     let failed = |e: getrandom::Error| StoreError::failed("write", CONDEMNED)(e.to_string());
     getrandom::fill(&mut mark).map_err(failed)?;
-    list.mark = hex::encode(&mark);
+    list.mark = HEXLOWER.encode(&mark);
     let bytes = serde_json::to_vec(&list).map_err(StoreError::failed("write", CONDEMNED))?;
     let condition = version.map_or(Condition::Absent, Condition::Is);
     Ok(match store.put(CONDEMNED, bytes.into(), condition).await? {

@@ -8,6 +8,7 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 
 use belljar_files::Pool;
+use data_encoding::HEXLOWER;
 
 use super::background::Afterwards;
 use super::checkpoint::{Given, Written};
@@ -596,5 +597,5 @@ pub(crate) fn check_name(name: &str) -> Result<(), SessionError> {
 pub(crate) fn new_id() -> Result<String, Error> {
     let mut bytes = [0; 8];
     getrandom::fill(&mut bytes).map_err(Error::system("get random numbers"))?;
-    Ok(crate::util::hex::encode(&bytes))
+    Ok(HEXLOWER.encode(&bytes))
 }

@@ -8,9 +8,9 @@ use std::path::{Path, PathBuf};
 use belljar_files::{Content, Files, Kind};
 use cap_std::ambient_authority;
 use cap_std::fs::{Dir, OpenOptions};
+use data_encoding::HEXLOWER;
 
 use super::{RunFile, WorkspaceError, failed, find};
-use crate::util::hex;
 
 /// Copies into one directory. The guest has chosen the names: nothing outside the directory is
 /// written, and a link with a file's name is replaced instead of followed.
@@ -110,7 +110,7 @@ impl Copies {
         }
         let mut random = [0; 8];
         getrandom::fill(&mut random)?;
-        let fresh = parent.join(format!(".belljar-{}", hex::encode(&random)));
+        let fresh = parent.join(format!(".belljar-{}", HEXLOWER.encode(&random)));
         let replaced = write(&fresh).and_then(|()| self.dir.rename(&fresh, &self.dir, name));
         if replaced.is_err() {
             let _ = self.dir.remove_file(&fresh);

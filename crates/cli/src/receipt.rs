@@ -8,6 +8,7 @@ use anyhow::Context;
 use belljar::images::ImageIdentity;
 use belljar::request::{Content, RunRequest};
 use belljar::{Outcome, Request};
+use data_encoding::{HEXLOWER, HEXLOWER_PERMISSIVE};
 use ed25519_compact::{KeyPair, PublicKey, Signature};
 use schemars::{JsonSchema, Schema, schema_for};
 use serde::{Deserialize, Serialize};
@@ -206,8 +207,8 @@ impl Receipt {
         let signature = pair.sk.sign(self.signed_bytes()?, None);
         self.signature = Some(SignatureEntry {
             algorithm: "ed25519".into(),
-            key: hex(&pair.pk[..]),
-            signature: hex(&signature[..]),
+            key: HEXLOWER.encode(&pair.pk[..]),
+            signature: HEXLOWER.encode(&signature[..]),
         });
         Ok(())
     }
@@ -227,9 +228,10 @@ impl Receipt {
                 entry.algorithm
             )));
         }
-        let key = unhex(&entry.key).and_then(|bytes| PublicKey::from_slice(&bytes).ok());
+        let decode = |text: &str| HEXLOWER_PERMISSIVE.decode(text.as_bytes()).ok();
+        let key = decode(&entry.key).and_then(|bytes| PublicKey::from_slice(&bytes).ok());
         let signature =
-            unhex(&entry.signature).and_then(|bytes| Signature::from_slice(&bytes).ok());
+            decode(&entry.signature).and_then(|bytes| Signature::from_slice(&bytes).ok());
         let (key, signature) = key.zip(signature).ok_or_else(wrong)?;
         let bytes = self.signed_bytes().map_err(|_| wrong())?;
         key.verify(bytes, &signature).map_err(|_| wrong())?;
@@ -267,7 +269,7 @@ pub(super) fn public_key(path: &Path) -> Result<String, Usage> {
             "extract one from a private key with openssl pkey -in key.pem -pubout -out key.pub",
         )
     })?;
-    Ok(hex(&key[..]))
+    Ok(HEXLOWER.encode(&key[..]))
 }
 
 fn text(path: &Path) -> Result<String, Usage> {
@@ -286,21 +288,5 @@ pub(super) fn write(receipt: &Receipt, path: &Path) -> anyhow::Result<()> {
 }
 
 fn sha256(bytes: &[u8]) -> String {
-    hex(&Sha256::digest(bytes))
-}
-
-fn hex(bytes: &[u8]) -> String {
-    bytes.iter().fold(String::new(), |text, byte| text + &format!("{byte:02x}"))
-}
-
-fn unhex(text: &str) -> Option<Vec<u8>> {
-    let digits = text.as_bytes();
-    let digit = |digit: u8| char::from(digit).to_digit(16).map(|digit| digit as u8);
-    digits
-        .chunks(2)
-        .map(|pair| match pair {
-            [high, low] => Some((digit(*high)? << 4) | digit(*low)?),
-            _ => None,
-        })
-        .collect()
+    HEXLOWER.encode(&Sha256::digest(bytes))
 }

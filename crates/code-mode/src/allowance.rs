@@ -6,7 +6,7 @@ use std::time::Duration;
 
 /// Startup timeout. Some servers download themselves first.
 pub(super) const READY_TIME: Duration = Duration::from_mins(1);
-/// The longest message that a server may send, in bytes.
+/// Maximum size of a server's message, in bytes.
 pub(super) const MAX_MESSAGE: usize = 16 << 20;
 /// Bytes and lines that a server may send before the first call.
 const FIRST_BYTES: i64 = 8 << 20;

@@ -63,14 +63,14 @@ fn error_of(content: &[ContentBlock]) -> String {
         .collect();
     let text = lines_of(&texts.join("\n"), MAX_ERROR);
     if text.is_empty() {
-        "the tool failed, and says no more".to_owned()
+        "the tool failed without an error message".to_owned()
     } else {
         text
     }
 }
 
-/// The arguments of a call: those of optional parameters that are null stay away, unless the schema
-/// takes null.
+/// The arguments of a call. Null values of optional parameters are omitted unless the schema allows
+/// null.
 pub(super) fn arguments_of(arguments: Value) -> Map<String, Value> {
     match arguments {
         Value::Object(map) => map,

@@ -1,7 +1,7 @@
 //! A server as a child process, which ends when this process ends.
 #![expect(
     unsafe_code,
-    reason = "a child that is to end with its parent says so between fork and exec"
+    reason = "the child requests its own end between fork and exec"
 )]
 
 use std::collections::BTreeMap;
@@ -34,7 +34,7 @@ pub(super) struct Process {
     said: Said,
 }
 
-/// A process and what it has started: the number of the group, until it was killed.
+/// The process group of a server, or `None` after it was killed.
 #[derive(Clone)]
 struct Group(Arc<Mutex<Option<i32>>>);
 
@@ -67,7 +67,7 @@ impl Process {
         }
         end_with_us(&mut start);
         let mut child = start.spawn()?;
-        let missing = || std::io::Error::other("it has no standard streams");
+        let missing = || std::io::Error::other("the process has no standard streams");
         let stdin = child.stdin.take().ok_or_else(missing)?;
         let stdout = child.stdout.take().ok_or_else(missing)?;
         let said = Said::default();
@@ -85,7 +85,7 @@ impl Process {
         self.said.clone()
     }
 
-    /// Ends it and all that it has started. Its input has been closed, so that it may be about to.
+    /// Ends the process group. Its input is already closed, so that it can exit by itself.
     pub(super) async fn end(mut self) {
         let _ = tokio::time::timeout(GRACE, self.child.wait()).await;
         self.group.kill();
@@ -96,9 +96,9 @@ impl Process {
 impl Group {
     fn kill(&self) {
         if let Some(group) = self.0.lock().unwrap_or_else(PoisonError::into_inner).take() {
-            // SAFETY: `kill` takes numbers only. The group belongs to our child. The system does
-            // not reuse its number before `wait` was called and the group is empty. After that,
-            // the group does not exist, or it has members that were never waited for.
+            // SAFETY: `kill` takes only numbers. The group belongs to our child. The system does
+            // not reuse its number before `wait` was called and the group is empty. After that, the
+            // group does not exist, or it has members that were never waited for.
             unsafe { libc::kill(-group, libc::SIGKILL) };
         }
     }
@@ -130,7 +130,7 @@ async fn listen(mut stderr: ChildStderr, said: Said) {
     }
 }
 
-/// Has the kernel kill the child when this process ends for any reason.
+/// Makes the kernel kill the child when this process ends for any reason.
 #[cfg(target_os = "linux")]
 fn end_with_us(command: &mut Command) {
     let parent = std::process::id();
@@ -151,7 +151,7 @@ fn end_with_us(command: &mut Command) {
 #[cfg(not(target_os = "linux"))]
 fn end_with_us(_: &mut Command) {}
 
-/// The output of a server up to its allowance, after which the server's process is ended.
+/// The output of a server up to its allowance; beyond that, the process is killed.
 pub(super) struct Limited<R> {
     from: R,
     allowance: Allowance,
@@ -180,7 +180,7 @@ impl<R: AsyncRead + Unpin> AsyncRead for Limited<R> {
     ) -> Poll<std::io::Result<()>> {
         let this = self.get_mut();
         if this.allowance.is_spent() {
-            // Otherwise a writer that waits for the server to read would never return.
+            // Otherwise, a writer that waits for the server to read would never return.
             if let Some(group) = this.group.take() {
                 group.kill();
             }

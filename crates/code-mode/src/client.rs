@@ -1,7 +1,7 @@
-//! The protocol's Streamable HTTP, from the client's side.
+//! The client side of the protocol's Streamable HTTP transport.
 //!
-//! rmcp handles sessions, resumption and revisions. This module handles the transport and limits
-//! on an untrusted server: timeouts, sizes and redirects.
+//! rmcp handles sessions, resumption and revisions. This module handles the transport and limits on
+//! an untrusted server: timeouts, sizes and redirects.
 
 mod connector;
 pub(super) mod events;
@@ -39,7 +39,7 @@ use belljar_text::line_of;
 
 /// Connect timeout.
 const CONNECT_TIME: Duration = Duration::from_secs(10);
-/// How long it has beyond the time of a call, which is then told as what it is.
+/// Extra time beyond a call's timeout, so that the timeout itself is reported.
 const MARGIN: Duration = Duration::from_secs(2);
 /// Timeout for opening a stream that belongs to no call.
 const STREAM_TIME: Duration = Duration::from_secs(30);
@@ -69,33 +69,33 @@ type Headers = HashMap<HeaderName, HeaderValue>;
 /// Errors of the HTTP transport.
 #[derive(Debug, Error)]
 pub(super) enum HttpError {
-    #[error("it cannot be reached")]
+    #[error("the server cannot be reached")]
     Unreachable(#[source] hyper_util::client::legacy::Error),
     /// The system has no trusted root certificates.
     #[cfg(feature = "tls")]
     #[error(
-        "this system has no certificates to check its own against: \
-         SSL_CERT_FILE can name a file of them"
+        "this system has no trusted root certificates: \
+         set SSL_CERT_FILE to a file of certificates"
     )]
     NoRoots,
     #[cfg(feature = "tls")]
-    #[error("TLS cannot be spoken")]
+    #[error("TLS cannot be set up")]
     Tls(#[source] rustls::Error),
-    #[error("its answer breaks off")]
+    #[error("the response ended early")]
     Broken(#[source] hyper::Error),
-    #[error("it does not answer in time")]
+    #[error("the server did not respond in time")]
     Slow,
-    #[error("it sent far too much and was cut off")]
+    #[error("the server sent too much data and was cut off")]
     TooMuch,
-    #[error("its answer is longer than {} MiB", MAX_MESSAGE >> 20)]
+    #[error("the response is longer than {} MiB", MAX_MESSAGE >> 20)]
     TooLong,
-    #[error("it answers HTTP {status}{}{text}", if text.is_empty() { "" } else { ": " })]
+    #[error("HTTP {status}{}{text}", if text.is_empty() { "" } else { ": " })]
     Status { status: StatusCode, text: String },
-    #[error("it sends us to another place, which is not followed: {to}")]
+    #[error("the server's redirect is not followed: {to}")]
     Elsewhere { to: String },
-    #[error("its answer is neither JSON nor a stream of events, but {kind}")]
+    #[error("the response has the unsupported content type {kind}")]
     Kind { kind: String },
-    #[error("its answer is no message")]
+    #[error("the response is not a valid message")]
     Message(#[source] serde_json::Error),
     #[error("cannot make the request")]
     Request(#[from] http::Error),
@@ -111,12 +111,12 @@ struct Inner {
     allowance: Allowance,
     /// Timeout of a call.
     call_time: Duration,
-    /// When the next stream may be begun.
+    /// Earliest time of the next stream.
     next_stream: tokio::sync::Mutex<Instant>,
 }
 
 impl HttpClient {
-    /// What carries the protocol to a server and back. Fails where it cannot even be tried.
+    /// Creates the transport. Fails if the connection cannot even be set up.
     pub(super) fn transport(
         remote: &Remote,
         call_time: Duration,
@@ -145,7 +145,7 @@ impl HttpClient {
         Ok(StreamableHttpClientTransport::with_client(client, config))
     }
 
-    /// Sends a request, and again where its server has another path for it.
+    /// Sends a request and follows redirects to the same server.
     async fn send(
         &self,
         method: Method,
@@ -182,7 +182,7 @@ impl HttpClient {
             }
         }
         Err(HttpError::Elsewhere {
-            to: "it goes on for ever".to_owned(),
+            to: "too many redirects".to_owned(),
         })
     }
 
@@ -248,10 +248,12 @@ impl HttpClient {
                     .map_err(|error| failed(HttpError::Message(error)))?;
                 Ok(StreamableHttpPostResponse::Json(message, session))
             }
-            // It owes an answer: without one the call would wait for nothing.
+            // A call without a response would wait forever.
             Kind::Other(_) if status == StatusCode::ACCEPTED => {
-                let none =
-                    ErrorData::internal_error("the server took the call and answers nothing", None);
+                let none = ErrorData::internal_error(
+                    "the server accepted the call but sent no response",
+                    None,
+                );
                 Ok(json_error(none, id))
             }
             Kind::Other(kind) => Err(failed(HttpError::Kind { kind })),

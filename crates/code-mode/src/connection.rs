@@ -31,7 +31,7 @@ use belljar_text::lines_of;
 const MAX_LISTED: usize = 1_000;
 /// Maximum number of pages in a tool list.
 const MAX_PAGES: usize = 100;
-/// How long a server has to see that its session ends.
+/// How long a server has to end its session.
 const GOODBYE: Duration = Duration::from_secs(1);
 /// Maximum length of an error text, in characters.
 const MAX_ERROR: usize = 2_000;
@@ -46,7 +46,7 @@ pub(super) struct Connection {
     live: Mutex<Option<Live>>,
 }
 
-/// What ends with a connection.
+/// Resources that end with a connection.
 struct Live {
     service: RunningService<RoleClient, Us>,
     process: Option<Process>,
@@ -58,7 +58,8 @@ pub(super) struct Caller {
     server: Arc<str>,
     peer: Peer<RoleClient>,
     allowance: Allowance,
-    /// Whether it is reached over HTTP, where one answer that breaks off is not the end.
+    /// Whether the server is remote. Over HTTP, an interrupted response does not mean that the
+    /// server has ended.
     is_remote: bool,
 }
 
@@ -156,7 +157,7 @@ async fn start(entry: &Entry) -> Result<Started, ConnectError> {
 }
 
 enum Failed {
-    /// It answered, and wants to be spoken to in another way.
+    /// The server responded and requires the other handshake.
     Refused(ConnectError),
     Otherwise(ConnectError),
 }
@@ -244,7 +245,7 @@ impl Failed {
     }
 }
 
-/// What went wrong on the way, where an error of the transport is about that.
+/// The HTTP error inside a transport error, if any.
 fn http_error(error: &(dyn Error + 'static)) -> Option<String> {
     let StreamableHttpError::<HttpError>::Client(error) = error.downcast_ref()? else {
         return None;
@@ -290,9 +291,9 @@ impl Caller {
         let params = CallToolRequestParams::new(tool).with_arguments(arguments_of(arguments));
         match self.peer.call_tool_once(params).await {
             Ok(CallToolResponse::Complete(result)) => value_of(result, is_wrapped),
-            Ok(_) => Err(ToolError::message(
-                "the tool asks for more than its arguments, which nobody here can give",
-            )),
+            Ok(_) => {
+                Err(ToolError::message("the tool requests user input, which is not supported"))
+            }
             Err(error) => Err(self.failed(&error)),
         }
     }
@@ -306,13 +307,13 @@ impl Caller {
         ToolError::message(match error {
             ServiceError::McpError(error) => lines_of(&error.message, MAX_ERROR),
             _ if self.allowance.is_spent() => {
-                format!("the server {server} sent far too much and was cut off")
+                format!("the server {server} sent too much data and was cut off")
             }
             _ if let Some(why) = on_the_way => {
                 format!("the server {server} failed: {}", lines_of(&why, 500))
             }
             ServiceError::TransportClosed if self.is_remote => {
-                format!("the server {server} failed: its answer breaks off")
+                format!("the server {server} failed: the response ended early")
             }
             ServiceError::TransportClosed | ServiceError::TransportSend(_) => {
                 format!("the server {server} has ended")

@@ -1,10 +1,10 @@
-//! Errors of connecting to tool servers.
+//! Errors of connecting to MCP servers.
 
 use std::path::PathBuf;
 
 use thiserror::Error;
 
-/// The servers in a file cannot be connected to the code.
+/// The servers in a file cannot be used.
 #[derive(Debug, Error)]
 #[non_exhaustive]
 pub enum ConnectError {
@@ -13,19 +13,19 @@ pub enum ConnectError {
     Read {
         /// The file.
         path: PathBuf,
-        /// Why.
+        /// The cause.
         source: std::io::Error,
     },
     /// The file is not a JSON list of servers.
-    #[error("{} is not a list of servers", path.display())]
+    #[error("{} is not a valid list of servers", path.display())]
     Parse {
         /// The file.
         path: PathBuf,
-        /// What is wrong, and where.
+        /// The syntax error with its position.
         source: serde_json::Error,
     },
     /// An entry has neither a command nor a URL, or has both.
-    #[error("server {server}: it needs either a command or a url")]
+    #[error("server {server}: set either command or url")]
     Entry {
         /// The server.
         server: String,
@@ -39,25 +39,25 @@ pub enum ConnectError {
         missing: String,
     },
     /// The timeout is invalid.
-    #[error("server {server}: its timeout is not a number of seconds")]
+    #[error("server {server}: invalid timeout")]
     Timeout {
         /// The server.
         server: String,
     },
     /// The URL or a header is invalid.
-    #[error("server {server}: it cannot be connected to: {why}")]
+    #[error("server {server}: cannot connect: {why}")]
     Url {
         /// The server.
         server: String,
-        /// What is wrong with it, or with its headers.
+        /// The problem with the URL or a header.
         why: String,
     },
     /// The transport type is unknown.
-    #[error("server {server}: its type {kind} is not spoken")]
+    #[error("server {server}: unsupported type {kind}")]
     Kind {
         /// The server.
         server: String,
-        /// What the file says.
+        /// The type in the file.
         kind: String,
     },
     /// The server's process cannot be started.
@@ -67,15 +67,15 @@ pub enum ConnectError {
         server: String,
         /// The program.
         command: String,
-        /// Why.
+        /// The cause.
         source: std::io::Error,
     },
     /// The server does not speak MCP.
-    #[error("server {server}: it does not answer as a server of MCP: {why}{}", said_text(.said))]
+    #[error("server {server}: invalid MCP response: {why}{}", said_text(.said))]
     Handshake {
         /// The server.
         server: String,
-        /// Why.
+        /// The problem.
         why: String,
         /// The last lines that the server wrote to standard error.
         said: String,
@@ -85,43 +85,43 @@ pub enum ConnectError {
     Slow {
         /// The server.
         server: String,
-        /// How long it had.
+        /// The timeout.
         seconds: u64,
         /// The last lines that the server wrote to standard error.
         said: String,
     },
     /// The servers offer more tools than code can use.
-    #[error("the servers offer {count} tools, and code can have {max}")]
+    #[error("the servers offer {count} tools, but code can have at most {max}")]
     TooMany {
-        /// How many there are.
+        /// Number of tools.
         count: usize,
-        /// How many there may be.
+        /// Maximum number of tools.
         max: usize,
     },
     /// An `--allow` pattern matches no tool.
-    #[error("nothing is called {pattern} that could be allowed")]
+    #[error("no tool matches --allow {pattern}")]
     Allow {
-        /// What was said.
+        /// The pattern.
         pattern: String,
     },
 }
 
 impl ConnectError {
-    /// What to do about it.
+    /// A hint for fixing the error.
     pub fn hint(&self) -> Option<&'static str> {
         match self {
             Self::Parse { .. } | Self::Entry { .. } => Some(
-                "it is the file that clients use: {\"mcpServers\": {\"name\": {\"command\": \"...\", \"args\": []}}}",
+                "use the format of MCP clients: {\"mcpServers\": {\"name\": {\"command\": \"...\", \"args\": []}}}",
             ),
             Self::Url { why, .. } if why.contains("https://") => Some(
-                "build it with --features tls, or name a command that bridges to it, such as npx mcp-remote URL",
+                "build with --features tls, or use a bridge command such as npx mcp-remote URL",
             ),
             Self::Kind { kind, .. } if kind == "sse" => Some(
-                "the transport of 2024 has been replaced: most servers have \"type\": \"http\" as well, at /mcp",
+                "the SSE transport of 2024 is not supported: most servers also support \"type\": \"http\" at /mcp",
             ),
-            Self::Kind { .. } => Some("there are stdio, with a command, and http, with a url"),
-            Self::TooMany { .. } => Some("name those that are wanted with --allow SERVER.TOOL"),
-            Self::Allow { .. } => Some("an entry is SERVER, SERVER.TOOL or SERVER.PREFIX*"),
+            Self::Kind { .. } => Some("use stdio with a command, or http with a url"),
+            Self::TooMany { .. } => Some("select tools with --allow SERVER.TOOL"),
+            Self::Allow { .. } => Some("use SERVER, SERVER.TOOL or SERVER.PREFIX*"),
             _ => None,
         }
     }
@@ -131,6 +131,6 @@ fn said_text(text: &str) -> String {
     if text.is_empty() {
         String::new()
     } else {
-        format!("; it said: {text}")
+        format!("; its error output: {text}")
     }
 }

@@ -1,4 +1,4 @@
-//! The file that names other servers: the JSON that clients of MCP keep theirs in.
+//! The server list: a JSON file in the format of MCP clients.
 
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
@@ -9,12 +9,12 @@ use serde::Deserialize;
 use super::error::ConnectError;
 use super::remote::Remote;
 
-/// How long a call takes at most where the file says nothing.
+/// Default timeout of a call.
 const DEFAULT_TIMEOUT: Duration = Duration::from_secs(30);
-/// The longest file that is read.
+/// Maximum size of the file.
 const MAX_FILE: u64 = 1 << 20;
 
-/// The file. Keys that are not named here are some client's own, and nothing to us.
+/// The file. Unknown keys belong to other clients and are ignored.
 #[derive(Debug, Deserialize)]
 struct Document {
     #[serde(rename = "mcpServers", alias = "servers")]
@@ -31,7 +31,7 @@ struct RawEntry {
     cwd: Option<PathBuf>,
     #[serde(alias = "serverUrl")]
     url: Option<String>,
-    /// How it is spoken with, where that is not clear from what else there is.
+    /// The transport type. Derived from the other keys if missing.
     #[serde(rename = "type", alias = "transport")]
     kind: Option<String>,
     #[serde(default)]
@@ -40,7 +40,7 @@ struct RawEntry {
     disabled: bool,
     /// Tools that the code may call. If the list is missing, it may call all tools.
     allow: Option<Vec<String>>,
-    /// Seconds that a call of one of its tools may take.
+    /// Timeout of a call in seconds.
     timeout: Option<f64>,
 }
 
@@ -56,18 +56,18 @@ pub(super) struct Entry {
 /// How a server is reached.
 #[derive(Clone, Debug, PartialEq)]
 pub(super) enum Reached {
-    /// A process that is started, and spoken with over its standard streams.
+    /// Start a process and use its standard streams.
     Command {
         command: String,
         args: Vec<String>,
         env: BTreeMap<String, String>,
         cwd: Option<PathBuf>,
     },
-    /// A server that runs already.
+    /// Connect to a running server.
     Url(Remote),
 }
 
-/// Reads the file; `variable` looks up those of the environment that it names as `${NAME}`.
+/// Reads the file. `variable` looks up environment variables for `${NAME}`.
 pub(super) fn read(
     path: &Path,
     variable: &dyn Fn(&str) -> Option<String>,
@@ -78,7 +78,7 @@ pub(super) fn read(
     };
     let size = std::fs::metadata(path).map_err(failed)?.len();
     if size > MAX_FILE {
-        return Err(failed(std::io::Error::other("it is longer than 1 MiB")));
+        return Err(failed(std::io::Error::other("the file is longer than 1 MiB")));
     }
     let text = std::fs::read_to_string(path).map_err(failed)?;
     let document = serde_json::from_str(&text).map_err(|source| ConnectError::Parse {
@@ -88,7 +88,7 @@ pub(super) fn read(
     resolve(document, variable)
 }
 
-/// The same of the text itself, for tests; nothing where it is no list of servers.
+/// Parses the text, for tests. Returns nothing if it is invalid.
 pub(super) fn parse(text: &[u8], variable: &dyn Fn(&str) -> Option<String>) -> Option<Vec<Entry>> {
     resolve(serde_json::from_slice(text).ok()?, variable).ok()
 }
@@ -156,12 +156,12 @@ impl RawEntry {
     }
 }
 
-/// Whether it is how clients call a process that is spoken with over its standard streams.
+/// Whether a type means a process with standard streams.
 fn is_process(kind: &str) -> bool {
     matches!(kind, "stdio" | "local")
 }
 
-/// The same of Streamable HTTP.
+/// Whether a type means Streamable HTTP.
 fn is_http(kind: &str) -> bool {
     let kind = kind.to_ascii_lowercase().replace(['-', '_'], "");
     matches!(kind.as_str(), "http" | "streamablehttp" | "remote")

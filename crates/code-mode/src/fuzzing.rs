@@ -14,7 +14,7 @@ use super::names::Names;
 use super::remote::Remote;
 use super::{answer, client, file, schema};
 
-/// Reads bytes in the form that the first one names; whether they are what they should be.
+/// Parses the bytes as the format that the first byte selects, and returns whether they are valid.
 pub fn parse(bytes: &[u8]) -> bool {
     let Some((form, bytes)) = bytes.split_first() else {
         return false;
@@ -28,10 +28,10 @@ pub fn parse(bytes: &[u8]) -> bool {
     }
 }
 
-/// Longest event of a stream here.
+/// Maximum length of an event here.
 const MAX_EVENT: usize = 256;
 
-/// A tool of another server, as a function of Python.
+/// Converts a server's tool to a Python function.
 fn parse_tool(bytes: &[u8]) -> bool {
     let Ok(tool) = serde_json::from_slice::<Tool>(bytes) else {
         return false;
@@ -48,7 +48,7 @@ fn parse_tool(bytes: &[u8]) -> bool {
     true
 }
 
-/// What a tool answers, as a value for the code.
+/// Converts a tool's result to a value.
 fn parse_answer(bytes: &[u8]) -> bool {
     let Some((wrapped, bytes)) = bytes.split_first() else {
         return false;
@@ -57,13 +57,13 @@ fn parse_answer(bytes: &[u8]) -> bool {
     result.is_ok_and(|result| answer::value_of(result, wrapped % 2 == 1).is_ok())
 }
 
-/// The file that names servers.
+/// Parses a server list.
 fn parse_servers(bytes: &[u8]) -> bool {
     let variable = |name: &str| (name.len() < 4).then(|| name.to_owned());
     file::parse(bytes, &variable).is_some()
 }
 
-/// A stream of events, cut where it has zero bytes.
+/// Parses a stream of events, divided into chunks at zero bytes.
 fn parse_events(bytes: &[u8]) -> bool {
     let chunks: Vec<_> = bytes
         .split(|byte| *byte == 0)
@@ -80,13 +80,13 @@ fn parse_events(bytes: &[u8]) -> bool {
     !read.is_empty()
 }
 
-/// Where a server says that its callers should go, which has to be itself.
+/// Checks a redirect, which must stay on the same server.
 fn parse_redirection(location: &str) -> bool {
     let Ok(from) = Url::parse("http://localhost:8000/mcp") else {
         return false;
     };
     Remote::same_server(&from, location).is_some_and(|to| {
-        let uri: http::Uri = to.as_str().parse().expect("what is followed is an address");
+        let uri: http::Uri = to.as_str().parse().expect("a followed redirect is a valid address");
         assert_eq!(uri.authority().map(http::uri::Authority::as_str), Some("localhost:8000"));
         true
     })

@@ -37,14 +37,14 @@ use self::file::{Entry, Reached};
 use self::names::Names;
 use belljar_text::{line_of, lines_of};
 
-/// The most functions that code can have.
+/// Maximum number of functions for code.
 const MAX_FUNCTIONS: usize = 256;
-/// The longest description of a function, in characters.
+/// Maximum length of a function's description, in characters.
 const MAX_DESCRIPTION: usize = 4_000;
-/// How long the list of all functions may be, in bytes.
+/// Maximum length of the list of functions, in bytes.
 const MAX_LISTING: usize = 16 << 10;
 
-/// Other servers, connected.
+/// Connected servers.
 pub struct Servers {
     connections: Vec<Connection>,
     functions: Vec<Function>,
@@ -54,30 +54,31 @@ pub struct Servers {
 /// Rights of this process that connections to other servers need.
 #[derive(Clone, Debug, Default)]
 pub struct Reach {
-    /// Some are processes that were started, and are ended by a signal.
+    /// Whether some servers are child processes, which are ended by a signal.
     pub has_processes: bool,
-    /// TCP ports of those that are reached over HTTP.
+    /// TCP ports of the servers reached over HTTP.
     pub ports: Vec<u16>,
-    /// Some of these have names that are resolved.
+    /// Whether some of these are host names that must be resolved.
     pub has_names: bool,
 }
 
-/// A tool of another server as the code sees it.
+/// A tool of a server as code sees it.
 struct Function {
     tool: Tool,
-    /// Its name and parameters, as Python has them, and one line about it.
+    /// Its Python signature and a one-line description.
     signature: String,
     about: String,
 }
 
 impl Servers {
     /// Connects to the servers in a file and lists their tools. `allow` restricts the tools that
-    /// the code may call, as `SERVER`, `SERVER.TOOL` or `SERVER.PREFIX*`. If it is empty,
-    /// the code may call all tools that the file allows.
+    /// the code may call, as `SERVER`, `SERVER.TOOL` or `SERVER.PREFIX*`. If it is empty, the code
+    /// may call all tools that the file allows.
     ///
     /// # Errors
     ///
-    /// If the file is invalid, a server is unavailable, or a pattern in `allow` matches no tool.
+    /// Fails if the file is invalid, a server is unavailable, or a pattern in `allow` matches no
+    /// tool.
     pub async fn connect(file: &Path, allow: &[String]) -> Result<Self, ConnectError> {
         let entries = file::read(file, &|name| std::env::var(name).ok())?;
         let connecting = join_all(entries.iter().map(Connection::to)).await;
@@ -156,22 +157,23 @@ impl Servers {
         Ok(functions)
     }
 
-    /// What talking to them takes of this process.
+    /// The rights that connections to these servers need.
     pub fn reach(&self) -> Reach {
         self.reach.clone()
     }
 
-    /// The functions, for a request.
+    /// The functions as tools of a request.
     pub fn tools(&self) -> impl Iterator<Item = Tool> {
         self.functions.iter().map(|function| function.tool.clone())
     }
 
-    /// How many functions there are.
+    /// Number of functions.
     pub fn count(&self) -> usize {
         self.functions.len()
     }
 
-    /// The functions with their signatures, for a model; of very many, the later ones by name only.
+    /// The functions with signatures, for a model. If there are too many, later functions are
+    /// listed by name only.
     pub fn listing(&self) -> String {
         let mut listing = String::new();
         for function in &self.functions {
@@ -188,7 +190,7 @@ impl Servers {
         listing
     }
 
-    /// Ends all connections, and the processes that were started.
+    /// Closes all connections and ends the processes.
     pub async fn close(&self) {
         join_all(self.connections.iter().map(Connection::close)).await;
     }
@@ -234,7 +236,7 @@ fn function(connection: &Connection, tool: &rmcp::model::Tool, name: &str) -> Fu
     }
 }
 
-/// Whether a name is what a pattern says, which may end in `*`.
+/// Whether a name matches a pattern, which may end in `*`.
 fn fits(pattern: &str, name: &str) -> bool {
     match pattern.strip_suffix('*') {
         Some(prefix) => name.starts_with(prefix),

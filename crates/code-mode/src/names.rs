@@ -5,7 +5,7 @@ use std::collections::BTreeSet;
 /// Maximum length of an identifier, which leaves room for a numeric suffix.
 const MAX_NAME: usize = 56;
 
-/// The identifiers given so far.
+/// The identifiers in use.
 #[derive(Default)]
 pub(super) struct Names(BTreeSet<String>);
 

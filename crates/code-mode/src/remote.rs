@@ -1,4 +1,4 @@
-//! The address of a server that runs already, and the headers that are sent to it.
+//! The address of a running server, and the headers for requests to it.
 
 use std::collections::{BTreeMap, HashMap};
 use std::fmt;
@@ -6,9 +6,9 @@ use std::fmt;
 use http::{HeaderName, HeaderValue, Uri};
 use url::Url;
 
-/// The most headers that a file gives a server.
+/// Maximum number of headers for a server.
 const MAX_HEADERS: usize = 64;
-/// Headers that belong to the protocol, or to how it is carried.
+/// Headers reserved for the protocol and transport.
 const RESERVED: &[&str] = &[
     "accept",
     "connection",
@@ -26,7 +26,7 @@ const RESERVED: &[&str] = &[
     "upgrade",
 ];
 
-/// Where a server is reached, and with what.
+/// Address and headers of a server.
 #[derive(Clone, PartialEq)]
 pub(super) struct Remote {
     pub url: Url,
@@ -34,26 +34,27 @@ pub(super) struct Remote {
 }
 
 impl Remote {
-    /// Checks an address and headers. An error says what is wrong, without the values: these may be
-    /// secrets.
+    /// Checks an address and headers. Errors omit the values, which may be secrets.
     pub(super) fn new(url: &str, headers: &BTreeMap<String, String>) -> Result<Self, String> {
-        let mut url = Url::parse(url.trim()).map_err(|error| format!("its url: {error}"))?;
+        let mut url = Url::parse(url.trim()).map_err(|error| format!("invalid url: {error}"))?;
         match url.scheme() {
             "http" => {}
             "https" if cfg!(feature = "tls") => {}
             "https" => {
-                return Err("https:// is spoken by a build with the feature tls".to_owned());
+                return Err("https:// requires a build with the feature tls".to_owned());
             }
-            other => return Err(format!("{other}:// is not spoken")),
+            other => return Err(format!("{other}:// is not supported")),
         }
         if !url.username().is_empty() || url.password().is_some() {
-            return Err("a name and password in a url are not sent: use headers".to_owned());
+            return Err(
+                "a user name and password in a url are not supported: use headers".to_owned()
+            );
         }
         url.set_fragment(None);
-        // What one of the two takes, the other may not.
-        url.as_str().parse::<Uri>().map_err(|error| format!("its url: {error}"))?;
+        // Both parsers must accept the URL.
+        url.as_str().parse::<Uri>().map_err(|error| format!("invalid url: {error}"))?;
         if headers.len() > MAX_HEADERS {
-            return Err(format!("it has {} headers, of {MAX_HEADERS}", headers.len()));
+            return Err(format!("too many headers: {}, of at most {MAX_HEADERS}", headers.len()));
         }
         let headers = headers.iter().map(|(name, value)| header(name, value));
         Ok(Self {
@@ -62,7 +63,7 @@ impl Remote {
         })
     }
 
-    /// Where a redirection leads, if that is to the same server.
+    /// The target of a redirect, if it is on the same server.
     pub(super) fn same_server(from: &Url, location: &str) -> Option<Url> {
         let to = from.join(location).ok()?;
         let is_plain = to.username().is_empty() && to.password().is_none();
@@ -70,7 +71,7 @@ impl Remote {
     }
 }
 
-/// Without the headers' values and the address's query, which may be secrets.
+/// Omits header values and the query, which may be secrets.
 impl fmt::Debug for Remote {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let names: Vec<_> = self.headers.keys().collect();
@@ -82,13 +83,13 @@ impl fmt::Debug for Remote {
 }
 
 fn header(name: &str, value: &str) -> Result<(HeaderName, HeaderValue), String> {
-    let named: HeaderName = name.parse().map_err(|_| format!("{name:?} is no name of a header"))?;
+    let named: HeaderName =
+        name.parse().map_err(|_| format!("{name:?} is not a valid header name"))?;
     if RESERVED.contains(&named.as_str()) {
-        return Err(format!("the header {named} is the protocol's own"));
+        return Err(format!("the header {named} is reserved for the protocol"));
     }
-    let mut value = HeaderValue::from_str(value.trim()).map_err(|_| {
-        format!("the value of its header {named} has characters that none can have")
-    })?;
+    let mut value = HeaderValue::from_str(value.trim())
+        .map_err(|_| format!("the value of its header {named} contains invalid characters"))?;
     value.set_sensitive(true);
     Ok((named, value))
 }
@@ -116,9 +117,9 @@ mod tests {
             ("file:///etc/passwd", &[], "file://"),
             ("http://ada:secret@x/", &[], "headers"),
             ("http://", &[], "url"),
-            ("http://x/", &[("Mcp-Session-Id", "1")], "protocol's own"),
-            ("http://x/", &[("Host", "y")], "protocol's own"),
-            ("http://x/", &[("a b", "secret")], "no name"),
+            ("http://x/", &[("Mcp-Session-Id", "1")], "reserved for the protocol"),
+            ("http://x/", &[("Host", "y")], "reserved for the protocol"),
+            ("http://x/", &[("a b", "secret")], "not a valid header name"),
             ("http://x/", &[("a", "secret\r\nb: c")], "header a"),
         ] {
             let error = remote(url, headers).unwrap_err();

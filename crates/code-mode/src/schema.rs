@@ -13,24 +13,24 @@ use serde_json::{Map, Value, json};
 
 use belljar_text::{cut, line_of};
 
-/// The most parameters that are shown.
+/// Maximum number of parameters shown.
 const MAX_PARAMETERS: usize = 64;
-/// The longest text about one of them, in characters.
+/// Maximum length of a parameter's description, in characters.
 const MAX_DESCRIPTION: usize = 1_000;
-/// The longest shape of a value, in characters.
+/// Maximum length of the shape of a value, in characters.
 const MAX_SHAPE: usize = 400;
-/// The most choices that are listed.
+/// Maximum number of choices listed.
 const MAX_CHOICES: usize = 30;
-/// How many references lead to a schema.
+/// Maximum number of references to follow to a schema.
 const MAX_REFERENCES: usize = 8;
-/// How deep a shape is shown.
+/// Maximum depth of a shape.
 const MAX_DEPTH: usize = 4;
-/// The most keys of an object that its shape shows.
+/// Maximum number of keys in the shape of an object.
 const MAX_KEYS: usize = 20;
-/// Of how many parts a shape is shown.
+/// Maximum number of parts in a shape.
 const MAX_PARTS: u32 = 100;
 
-/// A schema, which is an object.
+/// A schema that is an object.
 pub(super) type Schema = Map<String, Value>;
 
 static ANYTHING: LazyLock<Schema> = LazyLock::new(Schema::new);
@@ -75,7 +75,7 @@ fn parameter(root: &Schema, schema: &Schema) -> Value {
     Value::Object(shown)
 }
 
-/// The parameters as a signature has them, and after an arrow what comes back where that is known.
+/// The signature's parameters, followed by an arrow and the type of the result if known.
 pub(super) fn signature(input: &Schema, output: Option<&Schema>) -> String {
     let is_required = |name: &str| required(input).any(|one| one == name);
     let mut parts = Vec::new();
@@ -145,7 +145,7 @@ impl<'a> Resolved<'a> {
         found
     }
 
-    /// The kinds of JSON that it says it takes, null last; none where it leaves that open.
+    /// JSON types that the schema allows, null last; empty if it allows any.
     fn kinds(&self) -> Vec<&'static str> {
         const KINDS: [&str; 7] =
             ["string", "integer", "number", "boolean", "array", "object", "null"];
@@ -162,7 +162,7 @@ impl<'a> Resolved<'a> {
         kinds
     }
 
-    /// The values that there are to choose from, if these are few and plain.
+    /// The values of an enumeration, if they are few and simple.
     fn choices(&self) -> Option<Vec<Value>> {
         let mut choices = self.schema.get("enum")?.as_array()?.clone();
         if self.takes_null && !choices.contains(&Value::Null) {
@@ -188,7 +188,7 @@ fn required(schema: &Schema) -> impl Iterator<Item = &str> {
     schema.get("required").and_then(Value::as_array).into_iter().flatten().filter_map(Value::as_str)
 }
 
-/// What Python would call it; `with_keys` also the keys of objects.
+/// The Python type; `with_keys` includes the keys of objects.
 fn shape(root: &Schema, schema: &Schema, with_keys: bool) -> String {
     let shaper = Shaper {
         root,
@@ -201,7 +201,7 @@ fn shape(root: &Schema, schema: &Schema, with_keys: bool) -> String {
 struct Shaper<'a> {
     root: &'a Schema,
     with_keys: bool,
-    /// How many more are shown.
+    /// Number of parts that may still be shown.
     parts: Cell<u32>,
 }
 

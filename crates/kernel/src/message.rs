@@ -1,7 +1,5 @@
 //! Messages, independent of the transport.
 
-use std::fmt::Write;
-
 use bytes::Bytes;
 use chrono::{SecondsFormat, Utc};
 use serde::{Deserialize, Serialize};
@@ -180,17 +178,7 @@ pub fn unique() -> String {
     if getrandom::fill(&mut bytes).is_err() {
         bytes = fallback();
     }
-    bytes[6] = bytes[6] & 0x0f | 0x40;
-    bytes[8] = bytes[8] & 0x3f | 0x80;
-    let mut text = String::with_capacity(36);
-    for (index, byte) in bytes.iter().enumerate() {
-        if [4, 6, 8, 10].contains(&index) {
-            text.push('-');
-        }
-        // Writing to a string cannot fail.
-        let _ = write!(text, "{byte:02x}");
-    }
-    text
+    uuid::Builder::from_random_bytes(bytes).into_uuid().to_string()
 }
 
 fn fallback() -> [u8; 16] {

@@ -1,8 +1,8 @@
-//! Many short runs over HTTP: `/run_code`, as a reward server is asked, at several connections, beside the
-//! same runs by the library.
+//! Many short runs over `/run_code`, as from a reward server, on several connections, compared with
+//! the same runs in the library.
 //!
-//! `cargo bench -p belljar-server --bench run_code`, on a machine that does nothing else. The client is in
-//! the same process and shares the processors with what it asks.
+//! `cargo bench -p belljar-server --bench run_code` on an otherwise idle machine. The client runs
+//! in the same process and shares its processors.
 
 #[path = "../../../benches/measure/beside.rs"]
 #[expect(dead_code, reason = "nothing is promised of this way in")]
@@ -48,7 +48,7 @@ async fn main() {
         by_library(&runtime, connections, WARM).await;
         by_http(address, connections, WARM).await;
         let (mut library, mut http) = (Side::default(), Side::default());
-        // In turn, so that what else the machine does falls on both.
+        // Alternating, so that other load affects both.
         for _ in 0..ROUNDS {
             library.add(&this, by_library(&runtime, connections, RUNS / ROUNDS)).await;
             http.add(&this, by_http(address, connections, RUNS / ROUNDS)).await;
@@ -59,7 +59,7 @@ async fn main() {
     serving.await.expect("the server ends").expect("no sessions to keep");
 }
 
-/// What is left of so many runs.
+/// Takes the next of the remaining runs.
 fn next(left: &AtomicU32) -> bool {
     left.fetch_update(Ordering::Relaxed, Ordering::Relaxed, |n| n.checked_sub(1)).is_ok()
 }
@@ -104,7 +104,7 @@ async fn by_http(address: SocketAddr, connections: usize, runs: u32) -> Vec<Dura
     tasks.join_all().await.concat()
 }
 
-/// One request on a connection that is kept.
+/// Sends a request on a kept-alive connection.
 async fn ask(stream: &mut TcpStream) {
     const BODY: &str = r#"{"compile_timeout": 10, "run_timeout": 10, "code": "print(1)", "stdin": "", "memory_limit_MB": 1024, "language": "python", "files": {}, "fetch_files": []}"#;
     let request = format!(

@@ -1,7 +1,8 @@
-//! `POST /v1/runs` beside the same runs by the library, and how soon the first event of a stream is there.
+//! `POST /v1/runs` compared with the same runs in the library, and the latency of a stream's first
+//! event.
 //!
-//! `cargo bench -p belljar-server --bench serve`, on a machine that does nothing else. The client is in the
-//! same process and shares the processors with what it asks.
+//! `cargo bench -p belljar-server --bench serve` on an otherwise idle machine. The client runs in
+//! the same process and shares its processors.
 
 #[path = "../../../benches/measure/beside.rs"]
 mod beside;
@@ -17,9 +18,9 @@ use tokio::task::JoinSet;
 
 use beside::{Side, print, promise};
 
-/// Rounds of each, in turn, so that what else the machine does falls on both.
+/// Rounds of each, alternating so that other load affects both.
 const ROUNDS: usize = 8;
-/// Runs of a round.
+/// Runs per round.
 const RUNS: [(usize, usize); 2] = [(1, 400), (CONNECTIONS, 1_280)];
 const CONNECTIONS: usize = 64;
 const STREAMS: usize = 100;
@@ -104,7 +105,7 @@ async fn by_http(address: SocketAddr, jobs: usize, runs: usize) -> Vec<Duration>
     tasks.join_all().await.concat()
 }
 
-/// From the moment at which the code printed, by its own clock, to that at which its client has it.
+/// Time from the print in the code, by its clock, to the event's arrival at the client.
 async fn first_event(address: SocketAddr) -> Duration {
     let code = r#"{"code": "import time\ntime.sleep(0.01)\nprint(time.time_ns())\ntime.sleep(0.05)", "image": "data"}"#;
     let mut stream = connect(address).await;
@@ -146,7 +147,7 @@ async fn read_until(stream: &mut TcpStream, is_enough: impl Fn(&str) -> bool) ->
     }
 }
 
-/// Whether an answer has as many bytes as its head says.
+/// Whether a response has as many bytes as its head announces.
 fn is_whole(text: &str) -> bool {
     let Some((head, body)) = text.split_once("\r\n\r\n") else {
         return false;

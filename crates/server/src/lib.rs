@@ -26,6 +26,7 @@ pub mod front;
 #[doc(hidden)]
 pub mod fuzzing;
 mod http;
+mod lock;
 #[cfg(feature = "otel")]
 pub mod otel;
 mod routes;

@@ -19,7 +19,7 @@ pub(crate) mod view;
 
 use std::collections::HashMap;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard};
 use std::time::Duration;
 
 use belljar::cluster::StoredSessions;
@@ -34,6 +34,8 @@ use metrics::Metrics;
 use owned_session::OwnedSession;
 use owner::{Owner, Work};
 use session_store::SessionStore;
+
+use crate::lock::lock;
 
 /// Runs and sessions of [`Owner`]s. Clones share the same service.
 #[derive(Clone)]
@@ -206,7 +208,7 @@ impl Service {
 
 impl Shared {
     fn interrupts(&self) -> MutexGuard<'_, HashMap<u64, Interrupt>> {
-        self.interrupts.lock().unwrap_or_else(PoisonError::into_inner)
+        lock(&self.interrupts)
     }
 
     fn is_stopping(&self) -> bool {

@@ -11,7 +11,7 @@ use serde_json::{Value, json};
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::TcpStream;
 
-/// Starts a server on a port of its own.
+/// Starts a server on a free port.
 async fn server() -> SocketAddr {
     let runtime = Runtime::builder().bundle(guest::bundle()).build().unwrap();
     let mut settings = Settings::default();

@@ -4,11 +4,11 @@ use std::fs::{self, File};
 use std::io::{self, Read, Seek, SeekFrom, Write};
 use std::path::Path;
 
+use data_encoding::HEXLOWER;
 use rayon::prelude::*;
 
 use super::BundleError;
 use super::manifest::{FILE, Manifest, Stored};
-use crate::util::hex;
 use crate::util::parallel::{apart, on_all_cores};
 
 /// Size of the copy buffer, in bytes.
@@ -75,7 +75,7 @@ impl<'a> Writer<'a> {
         self.files.push(Stored {
             path: path.to_owned(),
             size,
-            blake3: hex::encode(hash.as_bytes()),
+            blake3: HEXLOWER.encode(hash.as_bytes()),
         });
         Ok(())
     }
@@ -162,7 +162,7 @@ pub(super) fn check_contents(root: &Path, manifest: &Manifest) -> Result<(), Bun
     let check = |file: &Stored| {
         let path = root.join(&file.path);
         let hash = hash(&path).map_err(BundleError::io("read", &path))?;
-        if hex::encode(hash.as_bytes()) == file.blake3 {
+        if HEXLOWER.encode(hash.as_bytes()) == file.blake3 {
             return Ok(());
         }
         Err(damaged(root, file, "is not the one that was written"))

@@ -9,11 +9,11 @@ use std::fs::{self, File};
 use std::io::{self, Read};
 use std::path::{Path, PathBuf};
 
+use data_encoding::HEXLOWER;
 use serde::{Deserialize, Serialize};
 use sha2::{Digest, Sha256};
 
 use super::{CacheError, create_atomically};
-use crate::util::hex;
 
 #[derive(Debug, PartialEq, Serialize, Deserialize)]
 struct Seal {
@@ -101,7 +101,7 @@ pub(crate) fn hash_file(path: &Path) -> Result<String, CacheError> {
     let mut buffer = vec![0; 1 << 20];
     loop {
         match file.read(&mut buffer) {
-            Ok(0) => return Ok(hex::encode(&hasher.finalize())),
+            Ok(0) => return Ok(HEXLOWER.encode(&hasher.finalize())),
             Ok(n) => hasher.update(&buffer[..n]),
             Err(e) if e.kind() == io::ErrorKind::Interrupted => {}
             Err(e) => return Err(CacheError::io("read", path)(e)),
@@ -111,7 +111,7 @@ pub(crate) fn hash_file(path: &Path) -> Result<String, CacheError> {
 
 /// Returns the SHA-256 of bytes, as 64 lower-case hexadecimal digits.
 pub(crate) fn hash_bytes(bytes: &[u8]) -> String {
-    hex::encode(&Sha256::digest(bytes))
+    HEXLOWER.encode(&Sha256::digest(bytes))
 }
 
 fn seal_path(path: &Path) -> PathBuf {

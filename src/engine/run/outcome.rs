@@ -8,6 +8,7 @@ use belljar_value::Value;
 
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD as BASE64;
+use data_encoding::HEXLOWER;
 use sha2::{Digest, Sha256};
 
 use crate::api::outcome::event::EventKind;
@@ -19,7 +20,6 @@ use crate::guest::NamedPlot;
 use crate::guest::interpreter::{Observed, Task};
 use crate::limits::{MAX_INLINE, MAX_INLINE_TOGETHER};
 use crate::sandbox::{List, Recorder, WORKSPACE_PATH};
-use crate::util::hex;
 use crate::workspace::{Changes, Workspace};
 
 /// All data on a run that has ended.
@@ -236,7 +236,7 @@ fn relative(path: &str) -> &str {
 fn hash(workspace: &Workspace, path: &str) -> Option<String> {
     let mut hasher = HashWriter(Sha256::new());
     io::copy(&mut workspace.open(path)?, &mut hasher).ok()?;
-    Some(hex::encode(&hasher.0.finalize()))
+    Some(HEXLOWER.encode(&hasher.0.finalize()))
 }
 
 struct HashWriter(Sha256);

@@ -7,12 +7,12 @@
 use std::fmt;
 use std::str::FromStr;
 
+use data_encoding::HEXLOWER;
 use serde::de::Error as _;
 use serde::{Deserialize, Deserializer, Serialize, Serializer};
 
 use super::format::Name;
 use crate::store::{AtHand, Blob, Store, StoreError};
-use crate::util::hex;
 
 /// Folder of all chunks in a store.
 pub(crate) const CHUNKS: &str = "chunks";
@@ -65,7 +65,8 @@ impl FromStr for Copy {
         const NONE: &str = "it is no name of a chunk";
         let (name, number) = text.split_once('-').unwrap_or((text, "0"));
         let number = number.parse().ok().filter(|number| *number < MAX_COPIES).ok_or(NONE)?;
-        let name = hex::decode(name).map(Name).ok_or(NONE)?;
+        let name = HEXLOWER.decode(name.as_bytes()).ok();
+        let name = name.and_then(|bytes| bytes.try_into().ok()).map(Name).ok_or(NONE)?;
         Ok(Self { name, number })
     }
 }

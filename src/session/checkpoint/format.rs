@@ -12,6 +12,7 @@
 use std::fmt;
 use std::time::Duration;
 
+use data_encoding::HEXLOWER;
 use serde::de::Error as _;
 use serde::{Deserialize, Deserializer, Serialize, Serializer};
 
@@ -22,7 +23,6 @@ use crate::sandbox::Descriptor;
 use crate::session::clock::Times;
 use crate::session::history::HistoryEntry;
 use crate::session::options::{HistoryLimits, Places, SessionLimits};
-use crate::util::hex;
 
 pub(super) const MAGIC: &[u8; 8] = b"belljar\x1c";
 /// Increased by every change that an older program would misread.
@@ -56,7 +56,7 @@ impl Name {
 
 impl fmt::Display for Name {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(&hex::encode(&self.0))
+        f.write_str(&HEXLOWER.encode(&self.0))
     }
 }
 
@@ -75,7 +75,12 @@ impl Serialize for Name {
 impl<'de> Deserialize<'de> for Name {
     fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
         let text = String::deserialize(deserializer)?;
-        hex::decode(&text).map(Self).ok_or_else(|| D::Error::custom("it is no name of a chunk"))
+        HEXLOWER
+            .decode(text.as_bytes())
+            .ok()
+            .and_then(|bytes| bytes.try_into().ok())
+            .map(Self)
+            .ok_or_else(|| D::Error::custom("it is no name of a chunk"))
     }
 }
 

@@ -28,7 +28,7 @@ fn wrapped(mut tcp: HttpConnector, url: &Url) -> Result<Connector, HttpError> {
 
     tcp.enforce_http(false);
     let mut roots = RootCertStore::empty();
-    // Reading them takes some milliseconds, and what speaks plainly needs none.
+    // Loading certificates takes milliseconds and is only needed for TLS.
     if url.scheme() == "https" {
         let found = rustls_native_certs::load_native_certs();
         roots.add_parsable_certificates(found.certs);
@@ -49,7 +49,7 @@ fn wrapped(mut tcp: HttpConnector, url: &Url) -> Result<Connector, HttpError> {
 }
 
 #[cfg(not(feature = "tls"))]
-#[expect(clippy::unnecessary_wraps, reason = "with TLS it can fail")]
+#[expect(clippy::unnecessary_wraps, reason = "fails only with TLS")]
 fn wrapped(tcp: HttpConnector, _: &Url) -> Result<Connector, HttpError> {
     Ok(tcp)
 }

@@ -1,4 +1,4 @@
-//! A stream of events from a server, within bounds.
+//! A size-limited stream of server events.
 
 use bytes::Bytes;
 use futures_util::StreamExt;
@@ -55,7 +55,7 @@ where
     events.take_until(end).boxed()
 }
 
-/// How long events are: one ends with an empty line.
+/// Tracks the length of an event, which ends with an empty line.
 #[derive(Default)]
 struct Event {
     bytes: usize,

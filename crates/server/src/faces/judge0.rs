@@ -165,7 +165,7 @@ async fn language(
     Path(id): Path<u64>,
 ) -> Result<Response, Response> {
     if !LANGUAGES.contains(&id) {
-        return Err(told(StatusCode::NOT_FOUND, "Couldn't find this language"));
+        return Err(error_response(StatusCode::NOT_FOUND, "Couldn't find this language"));
     }
     let version = &environment.contents(app.service()).await.map_err(failed)?.version;
     let answer = json!({
@@ -234,8 +234,12 @@ async fn find(
     headers: HeaderMap,
 ) -> Result<Response, Response> {
     let owner = owner(app.keys(), &headers).ok_or_else(no_key)?;
-    let missing =
-        || told(StatusCode::NOT_FOUND, "there is no such submission, or its result has expired");
+    let missing = || {
+        error_response(
+            StatusCode::NOT_FOUND,
+            "there is no such submission, or its result has expired",
+        )
+    };
     let shown = how.fields()?;
     let result = judged(&app, &owner, &token).ok_or_else(missing)?;
     Ok(Json(shown.of(&result, how.is_encoded())).into_response())
@@ -266,7 +270,7 @@ fn check_batch(length: usize) -> Result<(), Response> {
         return Ok(());
     }
     let message = format!("number of submissions in a batch should be from 1 to {MAX_BATCH}");
-    Err(told(StatusCode::BAD_REQUEST, message))
+    Err(error_response(StatusCode::BAD_REQUEST, message))
 }
 
 /// Runs a submission, and stores and returns its result.
@@ -284,7 +288,7 @@ async fn run(
     let run = app.service().run(owner, request).await.map_err(Unfit::Failed)?;
     let (outcome, _) = run.into_parts();
     let token = new_token().ok_or(Unfit::Failed(no_random_numbers()))?;
-    fields.extend(told_of(&outcome, fields.get("expected_output").and_then(Value::as_str)));
+    fields.extend(result_of(&outcome, fields.get("expected_output").and_then(Value::as_str)));
     let language = fields.get("language_id").cloned().unwrap_or_default();
     let language = language.as_u64().or_else(|| language.as_str()?.parse().ok());
     fields.insert("language_id".into(), language.into());
@@ -387,7 +391,7 @@ fn request(
 }
 
 /// The result of a submission.
-fn told_of(outcome: &Outcome, expected: Option<&str>) -> Map<String, Value> {
+fn result_of(outcome: &Outcome, expected: Option<&str>) -> Map<String, Value> {
     let ending = Ending::of(outcome);
     let is_as_expected = expected.is_none_or(|expected| same(expected, &outcome.stdout));
     let id = match ending {
@@ -448,7 +452,10 @@ impl How {
     /// The requested fields.
     fn fields(&self) -> Result<Fields, Response> {
         Fields::named(self.fields.as_deref().unwrap_or_default()).map_err(|unknown| {
-            told(StatusCode::BAD_REQUEST, format!("invalid fields: [{}]", unknown.join(", ")))
+            error_response(
+                StatusCode::BAD_REQUEST,
+                format!("invalid fields: [{}]", unknown.join(", ")),
+            )
         })
     }
 }
@@ -475,21 +482,21 @@ impl FaceAuth for Judge0 {
             StatusCode::UNPROCESSABLE_ENTITY => StatusCode::BAD_REQUEST,
             other => other,
         };
-        told(status, why.message)
+        error_response(status, why.message)
     }
 }
 
-fn told(status: StatusCode, message: impl Into<String>) -> Response {
+fn error_response(status: StatusCode, message: impl Into<String>) -> Response {
     (status, Json(json!({"error": message.into()}))).into_response()
 }
 
 fn no_key() -> Response {
-    told(StatusCode::UNAUTHORIZED, "a key is required in X-Auth-Token")
+    error_response(StatusCode::UNAUTHORIZED, "a key is required in X-Auth-Token")
 }
 
 fn failed(error: ServiceError) -> Response {
     let status = status(error.class(), Face::Judge0);
-    retry(error.retry_after(), told(status, Problem::from(error).detail))
+    retry(error.retry_after(), error_response(status, Problem::from(error).detail))
 }
 
 #[cfg(test)]

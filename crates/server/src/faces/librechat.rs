@@ -60,10 +60,10 @@ impl Shared {
 const DATA: &str = "/mnt/data";
 
 fn no_key() -> Response {
-    told(StatusCode::UNAUTHORIZED, "a key is required in X-API-Key")
+    error_response(StatusCode::UNAUTHORIZED, "a key is required in X-API-Key")
 }
 
-fn told(status: StatusCode, message: impl Into<Value>) -> Response {
+fn error_response(status: StatusCode, message: impl Into<Value>) -> Response {
     (status, Json(json!({"error": message.into()}))).into_response()
 }
 
@@ -75,7 +75,7 @@ impl FaceAuth for LibreChat {
     }
 
     fn bad_body(BadBody { status, message }: BadBody) -> Response {
-        told(status, message)
+        error_response(status, message)
     }
 }
 
@@ -88,7 +88,7 @@ fn failed(error: ServiceError) -> Response {
         ..
     } = Problem::from(error);
     if class != Class::Limit {
-        return retry(retry_after, told(status, detail));
+        return retry(retry_after, error_response(status, detail));
     }
     let seconds = retry_after.map_or(1, |wait| wait.as_secs().max(1));
     let body = json!({"error": "rate_limited", "retry_after_seconds": seconds, "message": detail});
@@ -98,5 +98,5 @@ fn failed(error: ServiceError) -> Response {
 /// An error of the host, such as a full disk.
 fn broken(error: impl std::error::Error) -> Response {
     tracing::warn!(%error, "cannot store a file of LibreChat's");
-    told(StatusCode::INTERNAL_SERVER_ERROR, "cannot store the file")
+    error_response(StatusCode::INTERNAL_SERVER_ERROR, "cannot store the file")
 }

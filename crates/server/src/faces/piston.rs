@@ -73,7 +73,7 @@ impl FaceAuth for Piston {
     }
 
     fn no_key() -> Response {
-        told(StatusCode::UNAUTHORIZED, "a key is required in Authorization: KEY")
+        error_response(StatusCode::UNAUTHORIZED, "a key is required in Authorization: KEY")
     }
 
     fn bad_body(why: BadBody) -> Response {
@@ -81,7 +81,7 @@ impl FaceAuth for Piston {
             StatusCode::UNPROCESSABLE_ENTITY => StatusCode::BAD_REQUEST,
             other => other,
         };
-        told(status, why.message)
+        error_response(status, why.message)
     }
 }
 
@@ -93,7 +93,7 @@ async fn execute(
     let version = &environment.contents(app.service()).await.map_err(failed)?.version;
     let ceilings = app.service().runtime().ceilings();
     let request = read(&body, version, &ceilings)
-        .map_err(|message| told(StatusCode::BAD_REQUEST, message))?;
+        .map_err(|message| error_response(StatusCode::BAD_REQUEST, message))?;
     let outcome = app.service().run(&owner, request).await.map_err(failed)?.outcome;
     let answer = json!({"run": Stage::of(&outcome), "language": LANGUAGE, "version": version});
     Ok(Json(answer).into_response())
@@ -279,14 +279,14 @@ impl Stage {
     }
 }
 
-fn told(status: StatusCode, message: impl Into<String>) -> Response {
+fn error_response(status: StatusCode, message: impl Into<String>) -> Response {
     let body = Map::from_iter([("message".to_owned(), Value::String(message.into()))]);
     (status, Json(body)).into_response()
 }
 
 fn failed(error: ServiceError) -> Response {
     let status = status(error.class(), Face::Piston);
-    retry(error.retry_after(), told(status, Problem::from(error).detail))
+    retry(error.retry_after(), error_response(status, Problem::from(error).detail))
 }
 
 #[cfg(test)]
@@ -373,27 +373,30 @@ mod tests {
         let ceilings = RunLimits::CEILINGS;
         let told = |body: Value| read(&body, "3.15.0", &ceilings).unwrap_err();
         let file = json!([{"content": "1"}]);
-        assert_eq!(told(json!({})), "language is required as a string");
-        assert_eq!(told(json!([1])), "language is required as a string");
-        assert_eq!(told(json!({"language": "py"})), "version is required as a string");
+        assert_eq!(error_response(json!({})), "language is required as a string");
+        assert_eq!(error_response(json!([1])), "language is required as a string");
+        assert_eq!(error_response(json!({"language": "py"})), "version is required as a string");
         assert_eq!(
-            told(json!({"language": "py", "version": "*"})),
+            error_response(json!({"language": "py", "version": "*"})),
             "files is required as an array"
         );
         assert_eq!(
-            told(json!({"language": "py", "version": "*", "files": [{}]})),
+            error_response(json!({"language": "py", "version": "*", "files": [{}]})),
             "files[0].content is required as a string"
         );
         assert_eq!(
-            told(json!({"language": "rust", "version": "1.0", "files": file})),
+            error_response(json!({"language": "rust", "version": "1.0", "files": file})),
             "rust-1.0 runtime is unknown"
         );
         let long = json!({"language": "py", "version": "*", "files": file, "run_timeout": 1e9});
-        assert_eq!(told(long), "run_timeout cannot exceed the configured limit of 3600000");
+        assert_eq!(
+            error_response(long),
+            "run_timeout cannot exceed the configured limit of 3600000"
+        );
         let text = json!({"language": "py", "version": "*", "files": file, "run_timeout": "1"});
-        assert_eq!(told(text), "If specified, run_timeout must be a number");
+        assert_eq!(error_response(text), "If specified, run_timeout must be a number");
         let out =
             json!({"language": "py", "version": "*", "files": [{"name": "../a", "content": "1"}]});
-        assert_eq!(told(out), "File path \"../a\" tries to escape parent directory");
+        assert_eq!(error_response(out), "File path \"../a\" tries to escape parent directory");
     }
 }

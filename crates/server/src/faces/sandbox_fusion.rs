@@ -309,12 +309,15 @@ fn sandbox_error(message: &str) -> Response {
     Json(response).into_response()
 }
 
-fn told(status: StatusCode, detail: impl Into<Value>) -> Response {
+fn error_response(status: StatusCode, detail: impl Into<Value>) -> Response {
     (status, Json(json!({"detail": detail.into()}))).into_response()
 }
 
 fn no_key() -> Response {
-    told(StatusCode::UNAUTHORIZED, "a key is required, for example in the URL: http://key:KEY@host")
+    error_response(
+        StatusCode::UNAUTHORIZED,
+        "a key is required, for example in the URL: http://key:KEY@host",
+    )
 }
 
 struct SandboxFusion;
@@ -329,7 +332,7 @@ impl FaceAuth for SandboxFusion {
     }
 
     fn bad_body(BadBody { status, message }: BadBody) -> Response {
-        told(status, json!([{"type": "value_error", "loc": ["body"], "msg": message}]))
+        error_response(status, json!([{"type": "value_error", "loc": ["body"], "msg": message}]))
     }
 }
 
@@ -342,6 +345,6 @@ fn failed(error: ServiceError) -> Response {
     } = Problem::from(error);
     match class {
         Class::Invalid => sandbox_error(&detail),
-        class => retry(retry_after, told(status(class, Face::SandboxFusion), detail)),
+        class => retry(retry_after, error_response(status(class, Face::SandboxFusion), detail)),
     }
 }

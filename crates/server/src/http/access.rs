@@ -128,7 +128,7 @@ fn attend(
     };
     if let Some(link) = link {
         link.become_socket(Socket {
-            _place: place,
+            _permit: place,
             input: Mutex::new(WebSocketInput::new(app, &owner)),
             ends: [revoked, app.ended().clone()],
         });

@@ -3,7 +3,7 @@
 
 use std::io;
 use std::pin::Pin;
-use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard, OnceLock};
 use std::task::{Context, Poll, ready};
 use std::time::Instant;
 
@@ -14,6 +14,7 @@ use tokio_util::task::task_tracker::TaskTrackerToken;
 
 use super::limiter::{Limiter, Permit};
 use super::websocket_input::{MAX_READ, WebSocketInput};
+use crate::lock::lock;
 
 /// State of a connection. Clones share the same state.
 #[derive(Clone)]
@@ -23,14 +24,14 @@ struct Inner {
     socket: OnceLock<Socket>,
     /// The owner of the latest request and its permit, until the connection becomes a WebSocket.
     owner: Mutex<Option<(String, Permit)>>,
-    _place: OwnedSemaphorePermit,
+    _permit: OwnedSemaphorePermit,
     _counted: TaskTrackerToken,
 }
 
 /// State of a connection that became a WebSocket.
 pub(crate) struct Socket {
     /// The owner's permit for a WebSocket.
-    pub _place: Permit,
+    pub _permit: Permit,
     /// The bytes received.
     pub input: Mutex<WebSocketInput>,
     /// Cancelled to end the connection: on revocation of its key, and at the server's end.
@@ -40,7 +41,7 @@ pub(crate) struct Socket {
 /// The stream of a connection.
 pub(crate) struct ConnectionStream<S> {
     stream: S,
-    link: ConnectionState,
+    connection: ConnectionState,
     /// One per direction, because different tasks may poll them.
     cuts: [Option<Cut>; 2],
 }
@@ -52,11 +53,11 @@ const WRITE: usize = 1;
 
 impl ConnectionState {
     /// A connection with a permit. `counted` lets the server wait for its end.
-    pub(crate) fn new(place: OwnedSemaphorePermit, counted: TaskTrackerToken) -> Self {
+    pub(crate) fn new(permit: OwnedSemaphorePermit, counted: TaskTrackerToken) -> Self {
         Self(Arc::new(Inner {
             socket: OnceLock::new(),
             owner: Mutex::default(),
-            _place: place,
+            _permit: permit,
             _counted: counted,
         }))
     }
@@ -84,28 +85,28 @@ impl ConnectionState {
     }
 
     fn owner(&self) -> MutexGuard<'_, Option<(String, Permit)>> {
-        self.0.owner.lock().unwrap_or_else(PoisonError::into_inner)
+        lock(&self.0.owner)
     }
 }
 
 impl Socket {
     fn input(&self) -> MutexGuard<'_, WebSocketInput> {
-        self.input.lock().unwrap_or_else(PoisonError::into_inner)
+        lock(&self.input)
     }
 }
 
 impl<S> ConnectionStream<S> {
-    pub(crate) fn new(stream: S, link: ConnectionState) -> Self {
+    pub(crate) fn new(stream: S, connection: ConnectionState) -> Self {
         Self {
             stream,
-            link,
+            connection,
             cuts: [None, None],
         }
     }
 
     /// Fails when the connection must end.
     fn check(&mut self, direction: usize, context: &mut Context<'_>) -> io::Result<()> {
-        let Some(Socket { ends, .. }) = self.link.0.socket.get() else {
+        let Some(Socket { ends, .. }) = self.connection.0.socket.get() else {
             return Ok(());
         };
         let cut = self.cuts[direction].get_or_insert_with(|| {
@@ -135,8 +136,10 @@ impl<S: AsyncRead + Unpin> AsyncRead for ConnectionStream<S> {
         buffer: &mut ReadBuf<'_>,
     ) -> Poll<io::Result<()>> {
         self.check(READ, context)?;
-        let Self { stream, link, .. } = &mut *self;
-        let Some(mut input) = link.input() else {
+        let Self {
+            stream, connection, ..
+        } = &mut *self;
+        let Some(mut input) = connection.input() else {
             return Pin::new(stream).poll_read(context, buffer);
         };
         ready!(input.poll_memory(context))?;

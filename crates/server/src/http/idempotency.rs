@@ -1,7 +1,7 @@
 //! `Idempotency-Key`: repeating a request returns the first response and creates nothing new.
 
 use std::pin::Pin;
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::{Arc, Mutex};
 use std::task::{Context, Poll};
 
 use axum::body::{Body, Bytes, HttpBody};
@@ -19,6 +19,7 @@ use super::app::App;
 use super::problem::Problem;
 use super::request_body::{self, ReadMode};
 use super::stored_responses::{Fingerprint, InProgress, Lookup};
+use crate::lock::lock;
 use crate::service::owner::Owner;
 
 const KEY: HeaderName = HeaderName::from_static("idempotency-key");
@@ -126,7 +127,7 @@ async fn answer(under_way: InProgress, request: Request, next: Next) -> Response
     let Ok(bytes) = axum::body::to_bytes(body, MAX_BODY as usize).await else {
         return Problem::internal("the response was lost").into_response();
     };
-    let fingerprint = hash.lock().unwrap_or_else(PoisonError::into_inner).end();
+    let fingerprint = lock(&hash).end();
     under_way.store(&head, bytes.clone(), fingerprint);
     Response::from_parts(head, Body::from(bytes))
 }
@@ -184,7 +185,7 @@ impl HttpBody for Hashed {
         context: &mut Context<'_>,
     ) -> Poll<Option<Result<Frame<Bytes>, axum::Error>>> {
         let polled = Pin::new(&mut self.body).poll_frame(context);
-        let mut hash = self.hash.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut hash = lock(&self.hash);
         match &polled {
             Poll::Ready(Some(Ok(frame))) => {
                 if let Some(bytes) = frame.data_ref() {

@@ -1,10 +1,12 @@
 //! A limiter with a total limit and a lower limit per owner, so that one key cannot exhaust it.
 
 use std::collections::HashMap;
-use std::sync::{Arc, Mutex, PoisonError, Weak};
+use std::sync::{Arc, Mutex, Weak};
 use std::time::Duration;
 
 use tokio::sync::{OwnedSemaphorePermit, Semaphore};
+
+use crate::lock::lock;
 
 /// Number of owners after which idle entries are removed.
 const TIDY: usize = 256;
@@ -58,12 +60,12 @@ impl Limiter {
     }
 
     fn of(&self, owner: &str) -> Arc<Semaphore> {
-        let mut owners = self.owners.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut owners = lock(&self.owners);
         if let Some(known) = owners.get(owner).and_then(Weak::upgrade) {
             return known;
         }
         if owners.len() >= TIDY {
-            owners.retain(|_, share| share.strong_count() > 0);
+            owners.retain(|_, permit| permit.strong_count() > 0);
         }
         let created = Arc::new(Semaphore::new(self.each));
         owners.insert(owner.to_owned(), Arc::downgrade(&created));

@@ -5,7 +5,7 @@
 //! in memory share one budget of the process, of which each owner can use a part.
 
 use std::pin::Pin;
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard};
 use std::task::{Context, Poll};
 use std::time::{Duration, Instant};
 
@@ -24,6 +24,7 @@ use super::body_error::BodyError;
 use super::data_rate::DataRate;
 use super::limiter::Permit;
 use super::limits::UNIT;
+use crate::lock::lock;
 use crate::service::owner::Owner;
 
 /// Unread bodies up to this size are discarded before an error response. An unread body would end
@@ -70,8 +71,8 @@ pub(crate) async fn detach(State(app): State<App>, request: Request, next: Next)
     };
     parts.extensions.insert(pending.clone());
     let response = next.run(Request::from_parts(parts, Body::empty())).await;
-    let body_error = pending.lock().take();
-    if let (Some(body), true) = (body_error, is_small) {
+    let unread = pending.lock().take();
+    if let (Some(body), true) = (unread, is_small) {
         let rest = body.into_data_stream().take_while(|piece| future::ready(piece.is_ok()));
         let _ = tokio::time::timeout(DISCARD_TIME, rest.for_each(|_| future::ready(()))).await;
     }
@@ -81,7 +82,7 @@ pub(crate) async fn detach(State(app): State<App>, request: Request, next: Next)
     response.map(|body| {
         Body::new(Holding {
             body,
-            _room: pending.reserved,
+            _reserved: pending.reserved,
         })
     })
 }
@@ -109,12 +110,12 @@ pub(crate) fn wrap(request: &Request, change: impl FnOnce(Body) -> Body) {
 }
 
 /// Returns a request with its body, which is charged to `owner`.
-pub(crate) fn open(mut request: Request, owner: &Owner, reading: ReadMode) -> Request {
+pub(crate) fn open(mut request: Request, owner: &Owner, mode: ReadMode) -> Request {
     let Some(pending) = request.extensions_mut().remove::<PendingBody>() else {
         return request;
     };
     let body = pending.lock().take().unwrap_or_default();
-    *request.body_mut() = pending.metered(body, owner, reading);
+    *request.body_mut() = pending.metered(body, owner, mode);
     request
 }
 
@@ -144,12 +145,12 @@ pub(crate) fn content_length(headers: &HeaderMap) -> Option<u64> {
 
 impl PendingBody {
     fn lock(&self) -> MutexGuard<'_, Option<Body>> {
-        self.body.lock().unwrap_or_else(PoisonError::into_inner)
+        lock(&self.body)
     }
 
     /// A body that fails if it arrives too slowly, is too long or has no memory.
-    fn metered(&self, body: Body, owner: &Owner, reading: ReadMode) -> Body {
-        let (max, rate) = match reading {
+    fn metered(&self, body: Body, owner: &Owner, mode: ReadMode) -> Body {
+        let (max, rate) = match mode {
             ReadMode::Memory => (self.app.settings().body_bytes as u64, true),
             ReadMode::File(max) => (max, true),
             ReadMode::Stream => return body,
@@ -157,7 +158,7 @@ impl PendingBody {
         let reader = Reader {
             body,
             rate: rate.then(DataRate::default),
-            reservation: (reading == ReadMode::Memory).then(|| Reservation {
+            reservation: (mode == ReadMode::Memory).then(|| Reservation {
                 reserved: self.reserved.clone(),
                 ..Reservation::new(self.app.clone(), owner.clone())
             }),
@@ -249,9 +250,9 @@ impl Reservation {
     /// Reserves memory for more bytes.
     pub(crate) async fn take(&mut self, bytes: usize) -> Result<(), BodyError> {
         if let Some(units) = self.needed_units(bytes) {
-            let share =
+            let permit =
                 self.app.body_memory().acquire(self.owner.name(), units, self.patience).await;
-            self.add(units, share.ok_or(BodyError::NoRoom)?);
+            self.add(units, permit.ok_or(BodyError::NoRoom)?);
         }
         Ok(())
     }
@@ -267,8 +268,8 @@ impl Reservation {
     }
 
     /// Adds a reservation.
-    pub(super) fn add(&mut self, units: u32, share: Permit) {
-        self.reserved.lock().push(share);
+    pub(super) fn add(&mut self, units: u32, permit: Permit) {
+        self.reserved.lock().push(permit);
         self.reserved_units += units as usize;
     }
 
@@ -280,14 +281,14 @@ impl Reservation {
 
 impl Reserved {
     fn lock(&self) -> MutexGuard<'_, Vec<Permit>> {
-        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+        lock(&self.0)
     }
 }
 
 /// A response that holds its request's memory until it ends.
 struct Holding {
     body: Body,
-    _room: Reserved,
+    _reserved: Reserved,
 }
 
 impl HttpBody for Holding {

@@ -1,7 +1,7 @@
 //! Stored responses for repeated requests.
 
 use std::collections::HashSet;
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard};
 use std::time::Duration;
 
 use axum::http::response::Parts;
@@ -9,6 +9,7 @@ use axum::http::{HeaderMap, HeaderName, HeaderValue, StatusCode};
 use axum::response::{IntoResponse, Response};
 use bytes::Bytes;
 
+use crate::lock::lock;
 use crate::service::Service;
 use crate::service::cache::Cached;
 use crate::service::error::Class;
@@ -119,7 +120,7 @@ impl StoredResponses {
     }
 
     fn lock(&self) -> MutexGuard<'_, HashSet<Name>> {
-        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+        lock(&self.0)
     }
 }
 

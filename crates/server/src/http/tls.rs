@@ -11,6 +11,8 @@ use rustls::pki_types::pem::{Error as PemError, PemObject};
 use rustls::pki_types::{CertificateDer, PrivateKeyDer};
 use tokio_rustls::TlsAcceptor;
 
+use crate::lock::lock;
+
 /// An unusable certificate or key.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
@@ -93,7 +95,7 @@ impl Tls {
     /// As for [`read`](Self::read).
     pub fn refresh(&self) -> Result<bool, TlsError> {
         let now = [written(&self.cert), written(&self.key)];
-        let mut seen = self.seen.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut seen = lock(&self.seen);
         if *seen == now {
             return Ok(false);
         }

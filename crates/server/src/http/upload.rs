@@ -1,7 +1,7 @@
 //! Uploads: a task receives them into memory or a file, so that slow clients block no thread.
 
 use std::io::{self, Cursor, Read};
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard};
 use std::time::Duration;
 
 use axum::body::{Body, Bytes};
@@ -14,6 +14,7 @@ use super::app::App;
 use super::body_error::{BodyError, UploadError};
 use super::limiter::Permit;
 use super::request_body::{self, ReadMode};
+use crate::lock::lock;
 use crate::service::owner::Owner;
 
 /// Maximum number of chunks buffered ahead of the reader.
@@ -135,8 +136,8 @@ impl Receiver {
             Arc::clone(self.spool.insert(Arc::new(Spool { file, room })))
         };
         while spool.taken() << 20 < bytes {
-            let share = self.app.spool().acquire(self.owner.name(), 1, PATIENCE).await;
-            spool.room().push(share.ok_or(UploadError::TooMany)?);
+            let permit = self.app.spool().acquire(self.owner.name(), 1, PATIENCE).await;
+            spool.room().push(permit.ok_or(UploadError::TooMany)?);
         }
         Ok(spool)
     }
@@ -144,7 +145,7 @@ impl Receiver {
 
 impl Spool {
     fn room(&self) -> MutexGuard<'_, Vec<Permit>> {
-        self.room.lock().unwrap_or_else(PoisonError::into_inner)
+        lock(&self.room)
     }
 
     fn taken(&self) -> u64 {

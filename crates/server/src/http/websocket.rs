@@ -40,12 +40,12 @@ pub(crate) fn going_away() -> Message {
 pub(crate) struct Incoming {
     from: SplitStream<WebSocket>,
     /// Its connection.
-    link: Option<ConnectionState>,
+    connection: Option<ConnectionState>,
 }
 
 impl Incoming {
-    pub(crate) fn new(from: SplitStream<WebSocket>, link: Option<ConnectionState>) -> Self {
-        Self { from, link }
+    pub(crate) fn new(from: SplitStream<WebSocket>, connection: Option<ConnectionState>) -> Self {
+        Self { from, connection }
     }
 
     /// The next message and the memory that it holds; `None` if the client has disconnected.
@@ -55,7 +55,7 @@ impl Incoming {
             match tokio::time::timeout(SILENCE, self.from.next()).await {
                 Ok(message) => {
                     let message = message?.ok()?;
-                    let input = self.link.as_ref().and_then(ConnectionState::input);
+                    let input = self.connection.as_ref().and_then(ConnectionState::input);
                     let room = input.map(|mut input| input.finish(&message));
                     return Some((message, room));
                 }
@@ -67,6 +67,9 @@ impl Incoming {
     }
 
     fn rated_bytes(&self) -> usize {
-        self.link.as_ref().and_then(ConnectionState::input).map_or(0, |input| input.rated_bytes())
+        self.connection
+            .as_ref()
+            .and_then(ConnectionState::input)
+            .map_or(0, |input| input.rated_bytes())
     }
 }

@@ -55,12 +55,12 @@ impl WebSocketInput {
         let Some((units, wait)) = &mut self.waiting else {
             return Poll::Ready(Ok(()));
         };
-        let share = std::task::ready!(wait.as_mut().poll(context));
+        let permit = std::task::ready!(wait.as_mut().poll(context));
         let units = *units;
         self.waiting = None;
-        Poll::Ready(match share {
-            Some(share) => {
-                self.reservation.add(units, share);
+        Poll::Ready(match permit {
+            Some(permit) => {
+                self.reservation.add(units, permit);
                 Ok(())
             }
             None => Err(io::Error::new(io::ErrorKind::OutOfMemory, BodyError::NoRoom)),
@@ -88,8 +88,8 @@ impl WebSocketInput {
         else {
             return;
         };
-        if let Some(share) = self.app.body_memory().try_acquire(self.owner.name(), units) {
-            return self.reservation.add(units, share);
+        if let Some(permit) = self.app.body_memory().try_acquire(self.owner.name(), units) {
+            return self.reservation.add(units, permit);
         }
         let (app, owner) = (self.app.clone(), self.owner.clone());
         let wait = async move {

@@ -5,13 +5,14 @@
 
 use std::any::{Any, TypeId};
 use std::collections::{BTreeMap, HashMap};
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard};
 use std::time::{Duration, Instant};
 
 use data_encoding::HEXLOWER;
 
 use super::owner::Owner;
 use super::{Service, Shared};
+use crate::lock::lock;
 
 /// Maximum memory of an owner's cache, in bytes, independent of the key's limits.
 pub(crate) const MAX_MEMORY: u64 = 64 << 20;
@@ -174,7 +175,7 @@ impl Shared {
 
 impl Caches {
     fn lock(&self) -> MutexGuard<'_, HashMap<String, OwnerCache>> {
-        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+        lock(&self.0)
     }
 }
 

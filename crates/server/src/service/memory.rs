@@ -2,7 +2,7 @@
 //! suspended.
 
 use std::collections::HashMap;
-use std::sync::{Mutex, PoisonError};
+use std::sync::Mutex;
 use std::time::{Duration, Instant};
 
 use belljar::Runtime;
@@ -10,6 +10,7 @@ use belljar::session::SessionStatus;
 
 use super::Service;
 use super::error::ServiceError;
+use crate::lock::lock;
 
 /// How long a measurement is reused.
 const STANDS: Duration = Duration::from_millis(100);
@@ -149,7 +150,7 @@ impl Budget {
 
     /// Whether the process was over budget at the latest measurement.
     fn is_over(&self, runtime: &Runtime) -> bool {
-        let measured = *self.measured.lock().unwrap_or_else(PoisonError::into_inner);
+        let measured = *lock(&self.measured);
         match measured {
             Some((when, held)) if when.elapsed() < STANDS => held > self.bytes,
             _ => self.measures_over(runtime),
@@ -160,7 +161,7 @@ impl Budget {
     fn measures_over(&self, runtime: &Runtime) -> bool {
         // If the system stops reporting memory after the start, do not refuse everything.
         let held = held(runtime).unwrap_or_default();
-        let mut measured = self.measured.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut measured = lock(&self.measured);
         *measured = Some((Instant::now(), held));
         held > self.bytes
     }

@@ -1,7 +1,7 @@
 //! Metrics in Prometheus format.
 
 use std::fmt::Write;
-use std::sync::{Mutex, PoisonError};
+use std::sync::Mutex;
 
 use belljar::Outcome;
 use belljar::session::SessionStatus;
@@ -16,6 +16,7 @@ use prometheus_client::registry::Registry;
 use super::Service;
 use super::error::ServiceError;
 use super::memory;
+use crate::lock::lock;
 
 #[derive(Clone, Debug, PartialEq, Eq, Hash, EncodeLabelSet)]
 struct Kind {
@@ -77,7 +78,7 @@ impl Metrics {
             stored: Family::default(),
             kept: Gauge::default(),
         };
-        let mut registry = metrics.registry.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut registry = lock(&metrics.registry);
         registry.register("runs", "Finished runs by outcome", metrics.runs.clone());
         registry.register(
             "other_work",
@@ -197,7 +198,7 @@ impl Service {
         if let Ok(open) = std::fs::read_dir("/proc/self/fd") {
             metrics.descriptors.set(gauge(open.count()));
         }
-        let registry = metrics.registry.lock().unwrap_or_else(PoisonError::into_inner);
+        let registry = lock(&metrics.registry);
         let mut text = String::new();
         if encode(&mut text, &registry).is_err() {
             let _ = text.write_str("# EOF\n");

@@ -13,6 +13,7 @@ use governor::{Quota as Rate, RateLimiter};
 use serde::{Deserialize, Serialize};
 
 use super::error::ServiceError;
+use crate::lock::lock;
 
 /// An account: the holder of a key, or any client if no key is required. Clones share the same
 /// account.
@@ -240,7 +241,7 @@ impl Owner {
     pub(crate) fn fuel_today(&self) -> u64 {
         let max = self.limits().fuel_per_day;
         let tenant = &self.0.tenant;
-        let mut day = self.0.today.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut day = lock(&self.0.today);
         if day.number != today() {
             *day = Day {
                 number: today(),
@@ -280,7 +281,7 @@ impl RunRate {
 
     /// Counts a run, or returns the time until the next run is allowed.
     fn check(&self) -> Result<(), Duration> {
-        let mut seen = self.seen.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut seen = lock(&self.seen);
         match self.limiter.check() {
             Ok(state) => {
                 *seen = (Instant::now(), state.remaining_burst_capacity());
@@ -295,7 +296,7 @@ impl RunRate {
 
     /// The remaining quota: its last known value plus what was replenished since.
     fn quota(&self, max: NonZero<u32>) -> Quota {
-        let (when, left) = *self.seen.lock().unwrap_or_else(PoisonError::into_inner);
+        let (when, left) = *lock(&self.seen);
         let each = MINUTE / max.get();
         let back = when.elapsed().as_nanos() / each.as_nanos().max(1);
         let left = u64::from(left).saturating_add(back as u64).min(max.get().into());

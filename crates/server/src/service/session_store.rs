@@ -145,7 +145,7 @@ impl SessionStore {
             Err(error @ ServiceError::NameTaken { .. }) => Err(error),
             Err(error) => {
                 // Stale index entries are harmless; remove them if the store is available.
-                let _ = self.leave(owner.name(), &id, name.as_deref()).await;
+                let _ = self.remove_from_index(owner.name(), &id, name.as_deref()).await;
                 Err(error)
             }
         }
@@ -172,6 +172,6 @@ impl SessionStore {
         self.sessions.remove(id).await?;
         self.owners().remove(id);
         self.forget_bytes(owner, id);
-        self.leave(owner, id, name).await
+        self.remove_from_index(owner, id, name).await
     }
 }

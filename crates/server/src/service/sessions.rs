@@ -1,8 +1,8 @@
 //! Sessions of owners: create, find and remove.
 
 use std::collections::HashMap;
+use std::sync::MutexGuard;
 use std::sync::atomic::Ordering;
-use std::sync::{MutexGuard, PoisonError};
 use std::time::{Duration, SystemTime};
 
 use belljar::Session;
@@ -14,6 +14,7 @@ use super::owned_session::{NewSession, Origin, OwnedSession, check_name, no_sess
 use super::owner::{Owner, Work, limit};
 use super::session_store::{ClaimedSession, NewRecord, SessionPlan};
 use super::{Service, Shared};
+use crate::lock::lock;
 
 impl Service {
     /// Starts a session: in the store if there is a store and [`NewSession`] allows it, else in
@@ -282,7 +283,7 @@ impl Service {
 
 impl Shared {
     pub(super) fn sessions(&self) -> MutexGuard<'_, HashMap<String, OwnedSession>> {
-        self.sessions.lock().unwrap_or_else(PoisonError::into_inner)
+        lock(&self.sessions)
     }
 
     pub(super) fn all(&self) -> Vec<OwnedSession> {

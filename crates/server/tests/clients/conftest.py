@@ -1,7 +1,7 @@
 """A started `belljar serve`, for tests with the clients that people use.
 
-BELLJAR names the command, else it is the one in target/release. What else the server is started with
-is up to the environment: BELLJAR_CACHE, BELLJAR_WHEEL.
+BELLJAR names the command; the default is in target/release. The server inherits the environment,
+such as BELLJAR_CACHE and BELLJAR_WHEEL.
 """
 
 import json
@@ -45,7 +45,7 @@ class Server:
 
 
 def start(*arguments, **how):
-    """Starts a server with every interface on a free port, and waits until it is ready; `how` is as for `Popen`."""
+    """Starts a server with all interfaces on a free port. `how` are keywords of `Popen`."""
     faces = [] if "--faces" in arguments else ["--faces", "all"]
     command = [COMMAND, "serve", "--listen", "127.0.0.1:0", "--json", *faces, *arguments]
     process = subprocess.Popen(command, stdout=subprocess.PIPE, text=True, **how)
@@ -57,7 +57,7 @@ def start(*arguments, **how):
 
 
 def object_store(kind):
-    """A started server that speaks as the store of that kind does: `url`, `environment` and `stop`."""
+    """Starts a server that emulates a store: `url`, `environment` and `stop`."""
     if kind == "s3":
         return pytest.importorskip("s3_server").S3()
     azure_server = pytest.importorskip("azure_server")
@@ -76,7 +76,7 @@ def server():
 
 @pytest.fixture(params=["legacy", "auto"])
 def mode(request):
-    """How a client of MCP begins: with the older revision, 2025-11-25, or the one that one of the newer finds."""
+    """How an MCP client begins: with revision 2025-11-25, or by discovering the newest revision."""
     return request.param
 
 

@@ -1,4 +1,4 @@
-"""What the tests of MCP share: its clients over both transports, and one that writes at will."""
+"""Shared parts of the MCP tests: clients over both transports, and a client for raw messages."""
 
 import asyncio
 import contextlib

@@ -2,8 +2,8 @@
 
     python measure_e2b.py [N] [STORE]
 
-It starts a server as the tests do, and shares the machine with it. STORE is a URL as `belljar serve --store` takes
-it, such as file:///tmp/store.
+It starts a server as the tests do, on the same machine. STORE is a URL for `belljar serve --store`,
+such as file:///tmp/store.
 """
 
 import os

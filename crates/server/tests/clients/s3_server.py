@@ -1,4 +1,4 @@
-"""moto's S3 on a free port, one request after the other: whether a condition holds, and the writing, are one step."""
+"""moto's S3 on a free port. Requests are serialised, so that conditional writes are atomic."""
 
 import threading
 from wsgiref.simple_server import WSGIRequestHandler, make_server

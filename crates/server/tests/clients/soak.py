@@ -1,11 +1,10 @@
-"""Many connections for ten minutes, and what the server has of memory, descriptors and files meanwhile.
+"""Many connections for ten minutes, while the server's memory, descriptors and files are measured.
 
     python soak.py [MINUTES] [CONNECTIONS]
 
-It starts a server as the tests do, on temporary directories of its own. Each connection asks for a mix: runs,
-runs that leave files, streams of events, sessions from their start to their end, and clients that leave in
-the middle. What grows between the second quarter of the time and the last fails it: in the first,
-caches fill, and files of runs are kept up to their bound.
+It starts a server as the tests do, in temporary directories. Each connection sends a mix: runs,
+runs that write files, event streams, whole sessions, and early disconnects. It fails if anything
+grows between the second and the last quarter of the time; in the first quarter, caches fill.
 """
 
 import asyncio

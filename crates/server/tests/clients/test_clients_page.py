@@ -292,7 +292,9 @@ def papermill(block, server, monkeypatch, tmp_path):
     # The same prefix for both: the kernel goes to the user's folder of kernels.
     environment.pop("JUPYTER_DATA_DIR")
     for command in commands:
-        subprocess.run(command, cwd=tmp_path, env=environment, check=True, timeout=120)  # noqa: S603
+        subprocess.run(  # noqa: S603
+            command, cwd=tmp_path, env=environment, check=True, timeout=120
+        )
     done = nbformat.read(tmp_path / "out.ipynb", as_version=4)
     assert done.cells[-1].outputs[0]["text"] == "42\n"
 
@@ -315,7 +317,7 @@ def running(command, environment, directory):
 
 def gateway(block, server, monkeypatch, tmp_path):
     (serve, lab), environment = console(block, tmp_path)
-    # The server is the one that has been started, at its own port.
+    # The server is already running on its own port.
     assert serve == ["belljar", "serve"]
     socket_port = free_port()
     (tmp_path / "config").mkdir()
@@ -388,7 +390,7 @@ def autogen(block, server, monkeypatch, tmp_path):
 
 
 def open_webui(block, server, monkeypatch, tmp_path):
-    """Its requests are those of `test_what_open_webui_asks`; these are the settings that they come from."""
+    """Checks the settings. `test_what_open_webui_asks` sends the requests."""
     for prefix, line in zip(
         ("CODE_EXECUTION", "CODE_INTERPRETER"), block.splitlines(), strict=True
     ):

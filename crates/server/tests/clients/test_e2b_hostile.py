@@ -377,7 +377,7 @@ def test_names_of_hosts(http, made):
 
 
 def test_the_sandboxes_of_others(http, made, open_server):
-    """Whoever has another account: with another server's, for here there is one key."""
+    """Another account: on another server, because there is only one key here."""
     sandbox, headers = made
     with httpx.Client(base_url=open_server.url, timeout=60) as other:
         assert other.get(f"/sandboxes/{sandbox}").status_code == 404

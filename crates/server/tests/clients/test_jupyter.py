@@ -90,7 +90,7 @@ def test_who_has_no_token_is_refused(server):
 
 
 def test_pages_of_other_sites_are_kept_out(open_server):
-    """Whoever needs no key may still be a page that somebody has open in a browser."""
+    """Without keys, a request may still come from a foreign page in a browser."""
     started = httpx.post(f"{open_server.url}/api/kernels", headers={"Origin": "https://a.example"})
     assert started.status_code == 403
     kernel = httpx.post(f"{open_server.url}/api/kernels").json()["id"]

@@ -1,5 +1,4 @@
-"""Jupyter's WebSocket and clients that mean harm: frames that lie, ends in the middle of messages,
-and sockets that nobody reads."""
+"""Hostile clients of Jupyter's WebSocket: wrong lengths, early disconnects, unread sockets."""
 
 import base64
 import os

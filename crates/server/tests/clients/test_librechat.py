@@ -275,7 +275,7 @@ def test_a_request_is_cancelled_by_its_id(server):
             assert answer["status"] == "error"
             assert "cancelled" in answer["error"]
             assert time.monotonic() - started < 3
-            # One that is cancelled before it comes does not begin.
+            # A request cancelled before it arrives does not start.
             await client.post("/exec/programmatic/cancel", json={"request_id": "request-2"})
             named = {"X-LibreChat-Code-Request-ID": "request-2"}
             early = await client.post("/exec/programmatic", json=body, headers=named)

@@ -138,7 +138,7 @@ of(tools.fine.price, name="tea")
             result = await run(client, code, timeout=50)
             lines = text(result).splitlines()
             assert not result.is_error, text(result)
-            # Nobody makes it a model's answer; there are no roots.
+            # Sampling and roots are not supported.
             assert lines[0] in ("ask answered '[true, false]'", "ask answered '[false, true]'"), (
                 text(result)
             )
@@ -206,7 +206,7 @@ def test_a_server_that_cannot_be_had_is_told(tmp_path, kind):
 @pytest.mark.parametrize("number", [None, signal.SIGTERM, signal.SIGKILL])
 def test_other_servers_end_with_us(tmp_path, number):
     script = "import os,sys,time\nopen(sys.argv[1],'w').write(str(os.getpid()))\ntime.sleep(3600)"
-    # One that answers nothing and looks at nothing, beside one that does.
+    # A server that ignores everything, and a normal server.
     marks = tmp_path / "pid"
     child = f"[sys.executable, '-c', {script!r}, {str(marks)!r}]"
     wrapper = f"import subprocess, sys\nsubprocess.Popen({child})\n"

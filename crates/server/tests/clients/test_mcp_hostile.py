@@ -1,5 +1,4 @@
-"""MCP over HTTP and clients that mean harm: lengths that lie, ends in the middle of everything, and
-streams that nobody reads."""
+"""Hostile clients of MCP over HTTP: wrong lengths, early disconnects, and unread streams."""
 
 import contextlib
 import json
@@ -65,7 +64,7 @@ def test_connections_that_end_in_the_middle(server):
         with connect(server) as stream:
             stream.sendall(whole[:end])
     assert run(server, headers, "print('n' in globals())", session_id=session) == "False\n"
-    # One that has begun goes on without its client, for no longer than it may.
+    # A run continues without its client up to its time limit.
     with connect(server) as stream:
         stream.sendall(whole)
         assert stream.recv(12).startswith(b"HTTP/1.1 200")

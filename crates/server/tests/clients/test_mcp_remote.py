@@ -193,9 +193,9 @@ def refusal(tmp_path, env=None, **entry):
         ("denied", "HTTP 401"),
         ("page", "text/html"),
         ("nothing", "HTTP 404"),
-        ("accepted", "answers nothing"),
+        ("accepted", "sent no response"),
         ("elsewhere", "not followed"),
-        ("round", "for ever"),
+        ("round", "too many redirects"),
         ("wrong", "far"),
     ],
 )
@@ -225,11 +225,11 @@ def test_a_command_without_tls_says_how_it_is_had(tmp_path):
 @pytest.mark.parametrize(
     ("entry", "says"),
     [
-        ({"url": "ftp://localhost/mcp"}, "ftp:// is not spoken"),
+        ({"url": "ftp://localhost/mcp"}, "ftp:// is not supported"),
         ({"url": "http://ada:hush@localhost/mcp"}, "headers"),
         ({"url": "http://localhost/sse", "type": "sse"}, "transport of 2024"),
         ({"url": "http://localhost/", "type": "websocket"}, "websocket"),
-        ({"url": "http://localhost/", "headers": {"Host": "hush"}}, "protocol's own"),
+        ({"url": "http://localhost/", "headers": {"Host": "hush"}}, "reserved for the protocol"),
         ({"url": "http://localhost/", "headers": {"A": "hush\n"}}, None),
         ({"url": "http://localhost/", "headers": {"A": "hu\nsh"}}, "header a"),
         ({"url": "http://127.0.0.1:9/mcp"}, "refused"),
@@ -263,16 +263,16 @@ for name in {names.split()!r}:
         "fine": "answered 'fine'",
         "hang": "timeout",
         "huge": "too_large",
-        "too_short": "tool_error the server bad failed: its answer breaks off",
+        "too_short": "tool_error the server bad failed: the response ended early",
         "too_long": "answered",
-        "breaks_off": "tool_error the server bad failed: its answer breaks off",
-        "no_json": "tool_error the server bad failed: its answer is no message",
+        "breaks_off": "tool_error the server bad failed: the response ended early",
+        "no_json": "tool_error the server bad failed: the response is not a valid message",
         "page": "text/html",
-        "accepted": "answers nothing",
+        "accepted": "sent no response",
         "other_number": "timeout",
         "elsewhere": "not followed",
         "moved": "not followed: /fine",
-        "round": "for ever",
+        "round": "too many redirects",
         "resumed": "answered 'went on'",
         "forgotten": "answered 'begun again in s2'",
         "refused": "HTTP 500",
@@ -313,7 +313,7 @@ for call in [tools.bad.{name}, tools.bad.{name}, tools.bad.fine]:
             assert not result.is_error, text(result)
             lines = text(result).splitlines()
             # Events are heard one by one, so that the time may be over before what may be sent is.
-            ends = ("breaks off", "cut off", "longer than", "timeout")
+            ends = ("ended early", "cut off", "longer than", "timeout")
             assert all(any(end in line for end in ends) for line in lines[:2]), lines
             # What is too long is not read to its end.
             assert lines[2] == "fine" or "cut off" in lines[2], lines

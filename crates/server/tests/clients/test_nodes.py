@@ -1,4 +1,4 @@
-"""Servers that share a store: sessions on any of them, on one at a time, and none lost with a server that dies.
+"""Servers that share a store: sessions move between them, and a crash loses none.
 
 BELLJAR_NODES_SECONDS says for how long servers are killed under load; CI does it for half a minute.
 """
@@ -77,7 +77,7 @@ def test_two_who_ask_at_once_wait_for_each_other(nodes):
 
 
 def run_behind(nodes, at, session, code):
-    """A run that nobody waits for; what came of it is in the list."""
+    """Starts a run in the background; its result is added to the list."""
     came = []
 
     def ask():
@@ -131,7 +131,7 @@ def test_a_run_is_interrupted_from_elsewhere_and_kept_from_others_meanwhile(node
     assert nodes.ask(1, "POST", f"/v1/sessions/{session}/interrupt").json() == {"interrupted": True}
     thread.join()
     assert came[0].json()["error_detail"]["kind"] == "interrupted"
-    # Whoever looks waits until the run is written down.
+    # Readers wait until the run is written.
     assert len(nodes.ask(2, "GET", f"/v1/sessions/{session}/history").json()["runs"]) == 1
     assert nodes.ask(1, "POST", f"/v1/sessions/{session}/interrupt").json() == {
         "interrupted": False
@@ -153,12 +153,12 @@ def test_a_server_that_ends_hands_its_sessions_over(nodes):
 
 
 class Client(threading.Thread):
-    """Runs code in a session of its own on one server after the other, and looks what became of it."""
+    """Runs code in its own session on each server in turn, and checks the results."""
 
     def __init__(self, nodes, session, end):
         super().__init__()
         self.nodes, self.session, self.end = nodes, session, end
-        self.said = {}  # What was answered, by the number of the run: what it added, and how many were broken then.
+        self.said = {}  # By number of the run: the value it added, and the failures until then.
         self.told, self.wrong, self.ran, self.broken = 0, [], 0, 0
 
     def run(self):

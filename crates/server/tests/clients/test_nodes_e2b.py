@@ -1,4 +1,4 @@
-"""E2B's sandboxes on servers that share a store, by E2B's own SDK: made on one, used on the others."""
+"""E2B sandboxes on servers that share a store, with E2B's own SDK."""
 
 import re
 import subprocess
@@ -135,7 +135,7 @@ def test_time_is_over_everywhere(nodes):
 
 
 def run_behind(sandbox, code):
-    """Code that runs meanwhile, once it has said something; what came of it is in the list."""
+    """Starts code in the background and waits for output; its result is added to the list."""
     came, begun = [], threading.Event()
 
     def run():
@@ -154,7 +154,7 @@ def test_what_is_lost_with_a_server_is_told(nodes):
     a = Sandbox.create(timeout=120, **at(nodes, 0))
     b = other(nodes, a, 1)
     a.run_code("log = ['kept']; open('f', 'w').write('kept')")
-    # Whoever looks waits until that is written down.
+    # Readers wait until that is written.
     assert b.files.read("f") == "kept"
     code = "log.append('lost'); open('f', 'w').write('lost')\nprint('on', flush=True)\n"
     thread, came = run_behind(a, code + "import time\ntime.sleep(40)")

@@ -118,7 +118,7 @@ def test_a_conversation_is_its_owners_on_every_server(nodes):
     inner, _, signature = session["Mcp-Session-Id"].partition(".")
     forged = {"Mcp-Session-Id": f"{inner}.{'0' * 64}"}
     assert post(nodes.servers[1], ping, **mine, **forged).status_code == 404
-    # One that the client has ended cannot be taken up where it was not known.
+    # A session that the client has ended cannot be continued on another server.
     nodes.start()
     url = nodes.servers[2].url + "/mcp"
     assert httpx2.delete(url, headers={**mine, **session}).is_success

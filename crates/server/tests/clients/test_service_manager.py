@@ -1,4 +1,4 @@
-"""What a service manager does for a server, and hears of it: sockets that it has bound, and `sd_notify`."""
+"""Integration with a service manager: socket activation and `sd_notify`."""
 
 import os
 import signal

@@ -1,4 +1,4 @@
-"""What every store promises, tried on those that others run: S3 and Azure's, as far as they are on this machine.
+"""The guarantees of stores, tested on emulators of S3 and Azure if they are on this machine.
 
 BELLJAR_STORES_TEST names the unit tests of `belljar-stores`, compiled with the feature `objects`.
 """

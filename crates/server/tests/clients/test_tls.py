@@ -1,4 +1,4 @@
-"""TLS, with a certificate that is made here and the clients that people have. For a command with the feature `tls`."""
+"""TLS with a generated certificate and common clients. Needs the feature `tls`."""
 
 import http.client
 import socket
@@ -78,7 +78,7 @@ def test_who_speaks_no_tls_or_an_old_one_is_sent_away(pair, started):
     only_h2.set_alpn_protocols(["h2"])
     with socket.create_connection(("127.0.0.1", started.port), timeout=60) as stream, pytest.raises(ssl.SSLError):
         only_h2.wrap_socket(stream, server_hostname="localhost")
-    # Nobody has to wait for one that says nothing.
+    # A silent connection blocks no other.
     with socket.create_connection(("127.0.0.1", started.port), timeout=60):
         assert httpx.get(f"{started.url}/healthz", verify=context(pair), timeout=60).text == "ok\n"
 

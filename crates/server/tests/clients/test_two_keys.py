@@ -130,13 +130,13 @@ def test_a_token_is_of_one_sandbox(people, hers):
             answers = []
             for sandbox in (hers.sandbox_id, NEVER):
                 for shown in (token, "", "x"):
-                    # The key is none of the sandbox's either.
+                    # The key does not belong to the sandbox, either.
                     headers = {"E2b-Sandbox-Id": sandbox, "X-Access-Token": shown, **bob.headers}
                     answer = http.request(method, path, headers=headers, **body)
                     answers.append((answer.status_code, answer.content))
             assert len(set(answers)) == 1, (path, answers)
             assert answers[0][0] == 401, path
-        # An address that somebody signed with another token, too.
+        # Nor does a URL signed with another token give access.
         params = {"path": "secret.txt", "signature": "v1_" + "A" * 43}
         for sandbox in (hers.sandbox_id, NEVER):
             headers = {"E2b-Sandbox-Id": sandbox}

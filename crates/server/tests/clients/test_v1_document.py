@@ -1,11 +1,11 @@
-"""That the server keeps what its OpenAPI document says, by Schemathesis, which makes requests from it."""
+"""Schemathesis checks the server against its OpenAPI document."""
 
 import subprocess
 import sys
 from pathlib import Path
 
 SCHEMATHESIS = Path(sys.executable).with_name("schemathesis")
-# The document says how a key is sent also where nobody needs one.
+# The document describes keys even if the server requires none.
 LEFT_OUT = "ignored_auth"
 KIND = "the path has to be one of that session, and of a file or of a directory"
 
@@ -26,7 +26,7 @@ REFUSES = {
     "PUT /v1/sessions/{id}/variables/{name}": "keywords are no names, and texts have a form by type",
 }
 
-# Sessions are made that may have no files at all, and whoever writes one is told so.
+# Some sessions are created with a limit of no files, so writing fails.
 SETTINGS = """
 hooks = "hooks.py"
 
@@ -66,7 +66,7 @@ def test_answers_are_those_of_the_document(open_server, tmp_path):
     (tmp_path / "schemathesis.toml").write_text(SETTINGS + "".join(allowed))
     (tmp_path / "hooks.py").write_text(HOOKS)
     command = [SCHEMATHESIS, "run", f"{open_server.url}/v1/openapi.json"]
-    # The same requests each time; those that a chain of operations leads to are left to longer runs.
+    # Deterministic requests; chains of operations are left to longer runs.
     command += ["--phases=coverage,fuzzing", "--max-examples=5", "--seed=1", "--max-time=30"]
     command += ["--exclude-checks", LEFT_OUT, "--request-timeout=20"]
     # It cannot write lines of JSON.

@@ -1,4 +1,4 @@
-//! Bodies: who may send them, and what they may take of the server.
+//! Request bodies: authentication before reading, and limits on their memory.
 
 use std::time::Duration;
 
@@ -11,7 +11,7 @@ use crate::support::{Keyed, Started, alone, everything, open, reactor, start_key
 
 const LONG: Duration = Duration::from_secs(30);
 
-/// Begins a request with a body of `length` bytes, of which nothing is sent.
+/// Begins a request with a body of `length` bytes, and sends none of it.
 async fn begin(server: &Started, head: &str, length: usize) -> TcpStream {
     let mut stream = TcpStream::connect(server.address).await.unwrap();
     let request = format!(
@@ -30,7 +30,7 @@ async fn first_line(stream: &mut TcpStream) -> String {
     text.lines().next().unwrap_or_default().to_owned()
 }
 
-/// Every route that takes a body, of all faces.
+/// All routes of all faces that accept a body.
 async fn routes() -> Vec<String> {
     let mut routes: Vec<String> = [
         "POST /v1/sandbox/run",
@@ -76,7 +76,7 @@ async fn routes() -> Vec<String> {
     routes
 }
 
-/// Fails when a face reads a body before it looks at the key.
+/// Every face must check the key before it reads the body.
 #[tokio::test(flavor = "multi_thread")]
 async fn whoever_has_no_key_is_refused_before_the_body() {
     let Keyed { server, .. } =
@@ -100,7 +100,8 @@ pub fn resident() -> usize {
     line.trim().trim_end_matches(" kB").parse::<usize>().unwrap() << 10
 }
 
-/// Two hundred connections without a key, each short of one byte of the longest body, take next to nothing.
+/// Two hundred connections without a key, each one byte short of the longest body, use almost no
+/// memory.
 #[test]
 fn whoever_has_no_key_takes_no_memory() {
     alone("bodies::whoever_has_no_key_takes_no_memory", || reactor().block_on(flood()));
@@ -110,7 +111,7 @@ async fn flood() {
     let Keyed {
         server, clients, ..
     } = start_keyed([("a", KeyLimits::default())], everything(), |server| server).await;
-    // What the first run takes is there before.
+    // The first run's memory is allocated before the measurement.
     clients[0].post("/v1/runs", &json!({"code": "1", "image": "core"})).await;
     let (length, piece) = (32 << 20, vec![b' '; 1 << 20]);
     let before = resident();
@@ -122,7 +123,7 @@ async fn flood() {
         let mut left = length - 1;
         while left > 0 {
             let now = left.min(piece.len());
-            // A connection that was answered and ended takes no more.
+            // A connection that was answered and closed accepts no more.
             let sent = tokio::time::timeout(LONG, stream.write_all(&piece[..now])).await;
             if !matches!(sent, Ok(Ok(()))) {
                 break;
@@ -137,7 +138,7 @@ async fn flood() {
     assert_eq!(answer.json()["stdout"], "1\n");
 }
 
-/// The bodies of one key that never end do not keep out another's.
+/// Unfinished bodies of one key do not block other keys.
 #[tokio::test(flavor = "multi_thread")]
 async fn bodies_that_never_end_leave_room_for_others() {
     let mut settings = everything();
@@ -159,7 +160,7 @@ async fn bodies_that_never_end_leave_room_for_others() {
     let code = format!("print({:?}[0])", "x".repeat(1 << 20));
     let answer = b.post("/v1/runs", &json!({"code": code, "image": "core"})).await;
     assert_eq!(answer.status, 200, "{answer}");
-    // What finds no room for long is told so.
+    // A body that waits too long for memory is refused.
     let mut refused = false;
     for stream in &mut open {
         let mut bytes = vec![0; 4096];
@@ -173,8 +174,8 @@ async fn bodies_that_never_end_leave_room_for_others() {
     assert!(refused, "all of them wait");
 }
 
-/// Uploads that do not come hold no threads that may block, of which there are four here: another key's work, which
-/// needs them, goes on.
+/// Stalled uploads use none of the blocking threads, of which there are four here, so another key's
+/// work proceeds.
 #[test]
 fn slow_uploads_hold_no_threads() {
     let mut few = tokio::runtime::Builder::new_multi_thread();
@@ -217,6 +218,6 @@ async fn slow_uploads() {
     }
     assert!(open.len() > 512);
     tokio::time::sleep(Duration::from_secs(1)).await;
-    // It would wait for those that never end.
+    // Otherwise it would wait for the unfinished uploads.
     tokio::time::timeout(LONG, work).await.expect("another key's work goes on");
 }

@@ -1,4 +1,4 @@
-//! Connections are counted until they end, also those that became WebSockets.
+//! Connections, including WebSockets, count against limits until they end.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -35,7 +35,7 @@ async fn two() -> Keyed<2> {
     start_keyed(accounts, everything(), |server| server).await
 }
 
-/// A key that opens socket after socket gets its share of them, and leaves the rest to others.
+/// A key can open only its share of WebSockets; the rest remains for others.
 #[tokio::test(flavor = "multi_thread")]
 async fn sockets_of_one_key_are_bounded() {
     let Keyed {
@@ -60,7 +60,7 @@ async fn sockets_of_one_key_are_bounded() {
     let run = json!({"id": 1, "type": "run", "code": "print(2)"}).to_string();
     other.send(Message::text(run)).await.unwrap();
     assert!(heard(&mut other, "outcome").await["success"].as_bool().unwrap());
-    // A place is free again when its socket has ended.
+    // Closing a WebSocket releases its permit.
     drop(open.pop());
     let again = async {
         while socket(&server, a, &path).await.is_err() {
@@ -85,7 +85,7 @@ pub async fn heard(socket: &mut Socket, kind: &str) -> Value {
     tokio::time::timeout(LONG, next).await.unwrap_or_else(|_| panic!("no {kind} came"))
 }
 
-/// Sockets and streams that are open when their key is revoked end, and those of others go on.
+/// Revoking a key ends its open WebSockets and streams, and no others.
 #[tokio::test(flavor = "multi_thread")]
 async fn a_key_that_is_revoked_ends_what_is_open() {
     let Keyed {
@@ -120,7 +120,7 @@ async fn a_key_that_is_revoked_ends_what_is_open() {
     assert!(ended.is_ok(), "the stream of events goes on");
     let ended = async { while matches!(sockets[0].next().await, Some(Ok(_))) {} };
     tokio::time::timeout(LONG, ended).await.expect("the socket is open still");
-    // Its run has been interrupted.
+    // Its run was interrupted.
     let idle = async {
         while server.service.under_way() > 0 {
             tokio::time::sleep(Duration::from_millis(5)).await;
@@ -132,7 +132,7 @@ async fn a_key_that_is_revoked_ends_what_is_open() {
     heard(&mut sockets[1], "outcome").await;
 }
 
-/// What a client asks while a run waits for input does not keep the answer from being read.
+/// Queries during a run that waits for input do not block the input.
 #[tokio::test(flavor = "multi_thread")]
 async fn a_question_does_not_hold_up_an_answer() {
     let Keyed {
@@ -155,8 +155,7 @@ async fn a_question_does_not_hold_up_an_answer() {
     assert_eq!(heard(&mut socket, "completeness").await["status"], "incomplete");
 }
 
-/// Messages that lack their last byte stay within the budget of bodies, whichever face they are sent to, and leave
-/// room for others.
+/// Unfinished messages stay within the body memory in every face, and leave memory for others.
 #[test]
 fn unfinished_messages_take_no_more_than_the_budget() {
     alone("connections::unfinished_messages_take_no_more_than_the_budget", || {
@@ -186,7 +185,7 @@ async fn unfinished() {
         let payload = Arc::clone(&payload);
         sending.push(tokio::spawn(async move {
             let stream = socket.get_mut();
-            // Text, whole in one frame, masked with zeros.
+            // Text in one frame, masked with zeros.
             let mut head = vec![0x81, 0xff];
             head.extend((LENGTH as u64).to_be_bytes());
             head.extend([0; 4]);
@@ -198,18 +197,18 @@ async fn unfinished() {
     tokio::time::sleep(Duration::from_secs(2)).await;
     let taken = resident() - before;
     println!("unfinished messages take {} MiB", taken >> 20);
-    // The share of one key, and what the sockets themselves take.
+    // The share of one key, plus the memory of the sockets themselves.
     assert!(taken < 32 << 20, "{} MiB", taken >> 20);
     let path = format!("/v1/sessions/{}/terminal", b.session(&json!({"image": "core"})).await);
     let mut other = socket(&server, b, &path).await.unwrap();
     let run = json!({"id": 1, "type": "run", "code": "1", "pad": " ".repeat(1 << 20)});
     other.send(Message::text(run.to_string())).await.unwrap();
     heard(&mut other, "outcome").await;
-    // What was begun is let go, and the room is there again.
+    // Ending unfinished messages releases their memory.
     for one in sending {
         one.abort();
     }
-    // The server reads what had been sent already, so that takes as long as it waits for room.
+    // The server still reads data already sent, so this may take as long as a wait for memory.
     let again = async {
         loop {
             let mut again = socket(&server, a, &prompt).await.unwrap();
@@ -226,8 +225,7 @@ async fn unfinished() {
     tokio::time::timeout(2 * LONG, again).await.expect("the room of messages that were given up");
 }
 
-/// Requests that wait for kernels have room in the budget of bodies, of which a key has a share however many kernels
-/// it has.
+/// Requests queued for kernels use body memory, of which a key has one share for all its kernels.
 #[tokio::test(flavor = "multi_thread")]
 async fn what_waits_for_kernels_has_room_in_the_budget_of_bodies() {
     let mut settings = everything();
@@ -256,12 +254,12 @@ async fn what_waits_for_kernels_has_room_in_the_budget_of_bodies() {
             told(&mut socket, answer).await;
         }
     }
-    // An interrupt comes through all the same.
+    // An interrupt gets through anyway.
     socket.send(ask("interrupt_request", "control", "")).await.unwrap();
     told(&mut socket, "KeyboardInterrupt").await;
 }
 
-/// Waits for a message of a kernel with this in it.
+/// Waits for a kernel's message that contains a text.
 async fn told(socket: &mut Socket, what: &str) {
     let heard = async {
         while let Some(message) = socket.next().await {
@@ -274,7 +272,7 @@ async fn told(socket: &mut Socket, what: &str) {
     tokio::time::timeout(LONG, heard).await.expect(what);
 }
 
-/// A key that keeps connection after connection gets its share of them, and leaves the rest to others.
+/// A key can keep only its share of connections; the rest remains for others.
 #[tokio::test(flavor = "multi_thread")]
 async fn plain_connections_of_one_key_are_bounded() {
     const MOST: usize = 1024;
@@ -306,12 +304,12 @@ async fn plain_connections_of_one_key_are_bounded() {
         assert!(answer.starts_with("http/1.1 429"), "{answer}");
         assert!(answer.contains("connection: close") && answer.contains("retry-after: 1"));
     }
-    // Those that are open go on, also for somebody else, who then has it.
+    // Open connections stay usable. If another owner uses one, it counts for that owner.
     assert!(ask(&mut open[0], &clients[0]).await.starts_with("HTTP/1.1 200"));
     assert!(ask(&mut open[0], &clients[1]).await.starts_with("HTTP/1.1 200"));
     let mut stream = TcpStream::connect(server.address).await.unwrap();
     assert!(ask(&mut stream, &clients[0]).await.starts_with("HTTP/1.1 200"));
-    // A place is free again when its connection has ended.
+    // Closing a connection releases its permit.
     drop(open);
     let again = async {
         loop {

@@ -1,4 +1,4 @@
-//! Sandboxes of E2B's clients.
+//! E2B sandboxes.
 
 use std::future;
 use std::task::Poll;
@@ -9,20 +9,20 @@ use serde_json::json;
 
 use crate::support::{Client, everything};
 
-/// A client that leaves while its sandbox is made leaves none behind, whenever it does.
+/// A client that disconnects at any point while its sandbox is created leaves no sandbox behind.
 #[tokio::test(flavor = "multi_thread")]
 async fn a_sandbox_that_nobody_waits_for_is_gone() {
     nothing_is_left(false).await;
 }
 
-/// The same for one that is made from another, whose sessions are copied one by one.
+/// The same for forks, whose sessions are copied one by one.
 #[tokio::test(flavor = "multi_thread")]
 async fn a_fork_that_nobody_waits_for_is_gone() {
     nothing_is_left(true).await;
 }
 
 async fn nothing_is_left(is_fork: bool) {
-    // Sessions of this engine alone are counted.
+    // Only sessions of this engine are counted.
     let runtime = belljar::Runtime::builder().environment().build().unwrap();
     let app = App::new(Service::new(runtime.clone()), Keys::none(), everything());
     let client = Client {
@@ -40,7 +40,7 @@ async fn nothing_is_left(is_fork: bool) {
         assert_eq!(kill(&first).await, 204);
         ("/sandboxes".to_owned(), asked)
     };
-    // A killed sandbox's session may still be listed for a moment.
+    // A killed sandbox's session may still be listed briefly.
     let others = usize::from(is_fork);
     let mut left = 0;
     for n in 0..40_u32 {

@@ -1,4 +1,4 @@
-//! What stands in front of all faces: origins, figures, readiness, conditions, and how each lets a server end.
+//! Layers in front of all faces: origins, metrics, readiness, preconditions and shutdown.
 
 use std::time::{Duration, Instant};
 
@@ -27,7 +27,7 @@ fn initialize() -> Value {
     })
 }
 
-/// A browser lets a page of an origin that was named read the answers of every face.
+/// Pages of a configured origin may read the responses of all faces.
 #[tokio::test(flavor = "multi_thread")]
 async fn pages_of_named_origins_may_read_answers() {
     let mut settings = everything();
@@ -69,7 +69,7 @@ async fn pages_of_named_origins_may_read_answers() {
     assert!(!closed.headers.contains_key("access-control-allow-origin"));
 }
 
-/// A server whose queue is full runs code, and is ready.
+/// A server with a full queue is still ready.
 #[tokio::test(flavor = "multi_thread")]
 async fn a_busy_server_is_ready() {
     let runtime = Runtime::builder().environment().concurrency(1).queue(1).build().unwrap();
@@ -90,7 +90,7 @@ async fn a_busy_server_is_ready() {
         tokio::time::sleep(Duration::from_millis(5)).await;
     }
     let full = async {
-        // One that got a place in the queue after all leaves it.
+        // A request that was queued after all leaves the queue.
         let ask = || client.post("/v1/runs", &endless);
         while !tokio::time::timeout(Duration::from_secs(1), ask())
             .await
@@ -106,7 +106,7 @@ async fn a_busy_server_is_ready() {
     }
 }
 
-/// Of two clients that each make a file unless it is there, one does.
+/// Of two clients that create a file with `If-None-Match`, only one succeeds.
 #[tokio::test(flavor = "multi_thread")]
 async fn conditions_hold_when_a_file_is_written() {
     let client = open();
@@ -126,7 +126,7 @@ async fn conditions_hold_when_a_file_is_written() {
     }
 }
 
-/// What a client calls a request is in every line of the log about it, so it is short.
+/// A client's request id is in all log lines, so its length is limited.
 #[tokio::test(flavor = "multi_thread")]
 async fn an_id_of_a_request_is_bounded() {
     let client = open();
@@ -137,7 +137,7 @@ async fn an_id_of_a_request_is_bounded() {
     assert!(ask(&"x".repeat(60_000)).await.len() < 64);
 }
 
-/// The figures are of all accounts: an account does not see those of another.
+/// Metrics cover all accounts, so other accounts cannot read them.
 #[tokio::test(flavor = "multi_thread")]
 async fn figures_of_all_are_for_operators() {
     let [alone] = with_keys([("one", KeyLimits::default())]);
@@ -156,7 +156,7 @@ async fn figures_of_all_are_for_operators() {
     }
 }
 
-/// A notebook's message of more than 16 MiB comes in one frame.
+/// A notebook's message of more than 16 MiB arrives in one frame.
 #[tokio::test(flavor = "multi_thread")]
 async fn a_long_message_to_a_kernel_is_one_frame() {
     let Keyed {
@@ -183,7 +183,7 @@ async fn a_long_message_to_a_kernel_is_one_frame() {
     tokio::time::timeout(Duration::from_mins(1), reply).await.expect("a reply");
 }
 
-/// A client that listens for what the server says by itself does not keep it from ending.
+/// An idle event stream does not delay the server's shutdown.
 #[tokio::test(flavor = "multi_thread")]
 async fn a_stream_on_which_nothing_comes_does_not_hold_up_the_end() {
     const GRACE: Duration = Duration::from_mins(1);
@@ -235,7 +235,7 @@ async fn heard_until(stream: &mut TcpStream, what: &str) -> String {
     heard
 }
 
-/// Whoever shows nothing but a signature has no long path hashed for every sandbox.
+/// A client with only a signature cannot make the server hash a long path for every sandbox.
 #[tokio::test(flavor = "multi_thread")]
 async fn a_signature_of_a_long_path_is_refused_at_once() {
     let [client] = with_keys([("one", KeyLimits::default())]);

@@ -1,4 +1,4 @@
-//! Clients that mean no good.
+//! Hostile clients.
 
 use std::time::{Duration, Instant};
 
@@ -12,7 +12,7 @@ async fn connect(server: &Started) -> TcpStream {
     TcpStream::connect(server.address).await.unwrap()
 }
 
-/// What the server says to these bytes until it closes, or for so long.
+/// The server's response to these bytes until it closes the connection or `time` is over.
 async fn say(server: &Started, bytes: &[u8], time: Duration) -> String {
     let mut stream = connect(server).await;
     stream.write_all(bytes).await.unwrap();
@@ -23,7 +23,7 @@ async fn say(server: &Started, bytes: &[u8], time: Duration) -> String {
 
 const SHORT: Duration = Duration::from_secs(2);
 
-/// Waits until nothing runs any more.
+/// Waits until no run is in progress.
 async fn idle(server: &Started) {
     let since = Instant::now();
     while server.service.under_way() > 0 {
@@ -52,7 +52,7 @@ async fn paths_lead_nowhere_else() {
         let read = client.get(&format!("{files}/{path}")).await;
         assert!(read.status.is_client_error(), "{path}: {read}");
         let write = client.put(&format!("{files}/{path}"), "x").await;
-        // A backslash is a letter like any other.
+        // A backslash is an ordinary character.
         assert!(write.status.is_client_error(), "{path}: {write}");
     }
     let listed = client.get(&files).await.json();
@@ -109,16 +109,16 @@ async fn heads_that_are_none_are_refused() {
 #[tokio::test(flavor = "multi_thread")]
 async fn a_length_that_lies_costs_its_own_request() {
     let server = start().await;
-    // More than there is: the client leaves in the middle.
+    // Content-Length exceeds the body: the client disconnects early.
     let head = "POST /v1/runs HTTP/1.1\r\nHost: localhost\r\nContent-Type: application/json\r\n";
     let mut stream = connect(&server).await;
     stream.write_all(format!("{head}Content-Length: 1000\r\n\r\n{{").as_bytes()).await.unwrap();
     drop(stream);
-    // More than may be: refused before it is read.
+    // Too long: refused before it is read.
     let answer =
         say(&server, format!("{head}Content-Length: 99999999999\r\n\r\n").as_bytes(), SHORT).await;
     assert!(answer.starts_with("HTTP/1.1 413"), "{answer}");
-    // Nothing that ends.
+    // A body that never ends.
     let mut stream = connect(&server).await;
     let session = server.client.session(&json!({"image": "core", "workspace_mb": 1})).await;
     let head = format!(

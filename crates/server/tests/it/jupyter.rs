@@ -1,4 +1,4 @@
-//! Jupyter's REST, and kernels of somebody else.
+//! Jupyter's REST API, and isolation of kernels between owners.
 
 use axum::body::Body;
 use axum::http::{Method, Request, StatusCode};

@@ -1,14 +1,15 @@
-//! The server in this process, with the real engine: its service, its own API, and what all faces share.
+//! Tests of the server in this process with the real engine: service, its own API, and common
+//! layers.
 
+mod accounting;
 mod bodies;
+mod caches;
 mod connections;
-mod counted;
 mod e2b;
 mod edge;
 mod files;
 mod hostile;
 mod jupyter;
-mod kept;
 mod memory;
 mod openapi;
 mod owners;
@@ -20,7 +21,7 @@ mod runs;
 mod saved;
 mod sessions;
 mod shims;
+mod slow_clients;
 mod stopping;
 mod support;
 mod terminal;
-mod unread;

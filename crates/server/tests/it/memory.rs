@@ -1,4 +1,4 @@
-//! A budget of memory for the whole process, and how each interface tells that it is reached.
+//! The memory budget of the process, and its errors in each interface.
 
 use std::time::Duration;
 
@@ -7,7 +7,7 @@ use serde_json::{Value, json};
 
 use crate::support::{Client, alone, engine, everything, reactor};
 
-/// What is made, run or uploaded through every interface.
+/// Requests to each interface that create, run or upload something.
 fn begun(session: &str) -> Vec<(&'static str, String, Value)> {
     let at = |path: &str| path.replace("ID", session);
     let tool = json!({"name": "f", "parameters": {"type": "object", "properties": {}}});
@@ -65,7 +65,7 @@ async fn over() {
     let session = client.session(&json!({"image": "core"})).await;
     client.run(&session, "x = 3").await;
 
-    // Zeros would take no memory.
+    // Zeros might use no memory.
     let taken = vec![1_u8; 4 * ROOM as usize];
     tokio::time::sleep(Duration::from_millis(200)).await;
     for (method, path, body) in begun(&session) {
@@ -75,14 +75,14 @@ async fn over() {
         assert_eq!(answer.headers["retry-after"], "1", "{path}");
         assert!(answer.text().contains("reached its memory budget"), "{path}: {answer}");
     }
-    // Taken for not ready, all servers of a busy fleet would be away at once.
+    // If a full server were not ready, all servers of a busy fleet would be unavailable at once.
     assert_eq!(client.get("/readyz").await.status, 200);
     assert_eq!(client.get("/healthz").await.status, 200);
     let figures = client.get("/metrics").await.text().to_owned();
     assert!(figures.contains("belljar_refusals_total{code=\"memory_budget\"}"), "{figures}");
     assert_eq!(figure(&figures, "belljar_memory_budget_bytes"), held + ROOM);
     assert!(figure(&figures, "belljar_held_bytes") > held + ROOM, "{}", taken.len());
-    // What gives memory back is done.
+    // Operations that free memory are allowed.
     let suspended = client.post(&format!("/v1/sessions/{session}/suspend"), &json!({})).await;
     assert_eq!(suspended.json()["suspended"], true, "{suspended}");
 

@@ -1,4 +1,4 @@
-//! That the documents say what the server does, and nothing else.
+//! The OpenAPI document matches the server's behaviour.
 
 use axum::http::StatusCode;
 use serde_json::Value;
@@ -18,7 +18,7 @@ async fn every_operation_that_is_documented_is_answered() {
             let answer = client.ask(&method.to_uppercase(), &concrete, &[]).await;
             let is_answered = match answer.status {
                 StatusCode::METHOD_NOT_ALLOWED => false,
-                // One of ours, and not the router's.
+                // An error of the face, not of the router.
                 StatusCode::NOT_FOUND => answer.problem() != "no_route",
                 _ => true,
             };

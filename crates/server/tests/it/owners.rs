@@ -1,4 +1,4 @@
-//! Who may what: keys, their limits, and what is somebody else's.
+//! Keys, their limits, and isolation between owners.
 
 use axum::http::Request;
 use belljar_server::KeyLimits;
@@ -59,7 +59,7 @@ async fn what_is_somebody_elses_is_not_there() {
     assert_eq!(two.get(&format!("/v1/runs/{run}/files/a")).await.problem(), "run.not_found");
     assert_eq!(two.ask("DELETE", &format!("/v1/runs/{run}"), &[]).await.problem(), "run.not_found");
     assert_eq!(two.get("/v1/sessions").await.json(), json!({"sessions": []}));
-    // The same name is two sessions of two people.
+    // The same name refers to two sessions of two owners.
     two.session(&json!({"image": "core", "name": "mine"})).await;
     assert_eq!(one.get(&format!("/v1/runs/{run}/files/a")).await.text(), "x");
     assert_eq!(one.get("/v1/sessions/mine").await.json()["id"], id.as_str());
@@ -153,7 +153,7 @@ async fn every_answer_says_what_is_left_of_a_keys_limits() {
         left.starts_with("\"runs\";r=3;t=0, \"concurrent\";r=2, \"fuel\";r=2000000000;t="),
         "{left}"
     );
-    // Each face has a way of its own to be asked, and to carry the key.
+    // Each face has its own format of requests and keys.
     let python = json!({"code": "1", "language": "python"});
     let dify = json!({"code": "print(1)", "language": "python3"});
     for (path, body, runs) in [
@@ -184,7 +184,7 @@ async fn files_in_sessions_count_as_well() {
     let runs = format!("/v1/sessions/{id}/runs");
     let file = format!("/v1/sessions/{id}/files/a");
     let write = json!({"code": "open('a', 'w').write('x' * 2000)"});
-    // It is looked when nobody waits for it any more.
+    // Sizes are measured in the background.
     let until = async |is_full: bool| {
         for _ in 0..200 {
             let status = client.post(&runs, &json!({"code": "1"})).await.status;

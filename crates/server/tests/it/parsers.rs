@@ -1,5 +1,4 @@
-//! Every parser of what clients send, on inputs that are damaged: it refuses, and never
-//! panics.
+//! All parsers of client input reject damaged input without panicking.
 
 use std::path::Path;
 
@@ -28,7 +27,8 @@ fn corpus(target: &str) -> Vec<(String, Vec<u8>)> {
     paths.iter().map(|path| (named(path), std::fs::read(path).unwrap())).collect()
 }
 
-/// What the fuzzer starts from is what clients send. Inputs that once broke something are `found_...`.
+/// The fuzzing corpora are valid client input. Inputs that once caused failures are named
+/// `found_...`.
 #[test]
 fn the_corpora_are_taken() {
     for (target, parse) in PARSERS {

@@ -9,7 +9,7 @@ use http_body_util::BodyExt;
 use serde_json::Value;
 use tower::ServiceExt;
 
-/// A server with accounts `one` and `two`.
+/// A server with the accounts `one` and `two`.
 pub struct Place {
     pub service: Service,
     pub keys: Keys,
@@ -23,7 +23,7 @@ impl Place {
         Self::limited(KeyLimits::default())
     }
 
-    /// One whose accounts may go only so far.
+    /// A server with limited accounts.
     pub fn limited(limits: KeyLimits) -> Self {
         let service = Service::new(Runtime::builder().environment().build().unwrap());
         let (first, one) = Key::generate("one", limits.clone()).unwrap();
@@ -41,17 +41,17 @@ impl Place {
         }
     }
 
-    /// The account that a key is of.
+    /// The account of a key.
     pub fn owner(&self, key: &str) -> Owner {
         self.keys.owner(Some(key)).unwrap()
     }
 
-    /// Sends a request and gives its answer.
+    /// Sends a request and returns the response.
     pub async fn send(&self, request: Request<Body>) -> Response<Body> {
         self.router.clone().oneshot(request).await.unwrap()
     }
 
-    /// Posts a body as somebody, whatever it is, and gives the status and the answer, as JSON if it is that.
+    /// Posts a body with a key, and returns the status and the response, parsed if it is JSON.
     pub async fn post(&self, key: &str, path: &str, body: impl Into<Body>) -> (StatusCode, Value) {
         let request = Request::post(path)
             .header("x-api-key", key)
@@ -61,12 +61,12 @@ impl Place {
         answer(self.send(request).await).await
     }
 
-    /// The same with JSON.
+    /// The same with a JSON body.
     pub async fn json(&self, key: &str, path: &str, body: Value) -> (StatusCode, Value) {
         self.post(key, path, body.to_string()).await
     }
 
-    /// Gets something as somebody.
+    /// Sends a GET request with a key.
     pub async fn get(&self, key: &str, path: &str) -> (StatusCode, Value) {
         let request = Request::get(path).header("x-api-key", key).body(Body::empty()).unwrap();
         answer(self.send(request).await).await

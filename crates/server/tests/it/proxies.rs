@@ -1,4 +1,4 @@
-//! A server behind a proxy that serves it below a path of its own.
+//! A server behind a proxy that adds a path prefix.
 
 use axum::http::StatusCode;
 use belljar_server::Settings;
@@ -8,7 +8,7 @@ use tokio::net::TcpStream;
 
 use crate::support::{Started, start_with};
 
-/// What the server answers, as a proxy asks that says these things.
+/// The response to a proxy that sends these headers.
 async fn ask(server: &Started, head: &str, headers: &str, body: &Value) -> String {
     let mut stream = TcpStream::connect(server.address).await.unwrap();
     let body = if body.is_null() {

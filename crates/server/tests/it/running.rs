@@ -1,4 +1,4 @@
-//! What whoever runs a server relies on: health, figures, origins, keys that change, sessions that stay.
+//! Operating a server: health, metrics, origins, key rotation and persistent sessions.
 
 use std::time::Duration;
 
@@ -48,7 +48,7 @@ async fn pages_of_others_are_kept_out() {
         let answer = ask(&[("host", "localhost:3000"), ("origin", origin)]).await;
         assert_eq!(answer.problem(), "foreign_origin", "{origin}");
     }
-    // Who has a key has not got it from a page that was led here.
+    // With keys, a page that reaches the server by DNS rebinding cannot authenticate.
     let [client] = with_keys([("one", KeyLimits::default())]);
     let answer = client.ask("GET", "/v1/sessions", &[("host", "belljar.example")]).await;
     assert_eq!(answer.status, 200, "{answer}");
@@ -76,7 +76,7 @@ async fn a_creation_that_is_sent_again_makes_nothing_again() {
     assert_ne!(theirs.json()["id"], first.json()["id"]);
 }
 
-/// A path of each interface, of which the first four are on by default.
+/// One path per interface. The first four interfaces are enabled by default.
 const PATHS: [(&str, &str); 9] = [
     ("v1", "/v1/images"),
     ("e2b", "/sandboxes"),
@@ -108,7 +108,7 @@ async fn an_interface_answers_where_it_was_chosen_and_no_other_does() {
             assert_eq!(is_there, on.contains(&name), "{path} of {on:?}");
         }
         assert_eq!(client.get("/healthz").await.status, 200);
-        // What names a sandbox of E2B's goes to no other interface where that one is on.
+        // If E2B is enabled, requests that name a sandbox go to no other interface.
         let answer = client.ask("GET", "/healthz", &[("e2b-sandbox-id", "x")]).await;
         assert_eq!(answer.status == 200, !on.contains(&"e2b"), "{on:?}");
     }

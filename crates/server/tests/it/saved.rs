@@ -1,4 +1,4 @@
-//! Sessions over a restart, and servers that end while something runs on a socket.
+//! Sessions across restarts, and servers that stop during a run on a WebSocket.
 
 use std::path::Path;
 use std::sync::Arc;
@@ -19,10 +19,10 @@ use crate::connections::{heard, socket};
 use crate::support::{Client, Keyed, engine, everything, start_keyed, start_service};
 
 const GRACE: Duration = Duration::from_secs(1);
-/// What ending may take beyond it.
+/// Time that shutdown may take beyond the grace.
 const LAST: Duration = Duration::from_secs(5);
 
-/// Whether the directory's sessions are there for a server that starts with it.
+/// A server that restores the directory, and how many sessions it restored.
 async fn reopened(dir: &Path) -> (Service, usize) {
     let service = Service::new(engine());
     let count = service.load(dir).await.unwrap();
@@ -37,7 +37,7 @@ fn client_of(service: &Service, keys: &Keys, client: &Client) -> Client {
     }
 }
 
-/// A run on a socket is interrupted after the grace, and all sessions are saved.
+/// A run on a WebSocket is interrupted after the grace, and all sessions are saved.
 #[tokio::test(flavor = "multi_thread")]
 async fn a_run_on_a_socket_does_not_keep_sessions_from_being_saved() {
     let dir = tempfile::tempdir().unwrap();
@@ -54,7 +54,7 @@ async fn a_run_on_a_socket_does_not_keep_sessions_from_being_saved() {
     let quiet = a.session(&json!({"image": "core"})).await;
     a.run(&quiet, "x = 1").await;
     let busy = a.session(&json!({"image": "core"})).await;
-    // First, since a socket that answers no ping while an image is made is closed.
+    // First, because a WebSocket that answers no ping while an image is baked is closed.
     let (status, kernel) = server.ask(a, "POST", "/api/kernels", &json!({})).await;
     assert_eq!(status, 201, "{kernel}");
     let kernel = kernel["id"].as_str().unwrap().to_owned();
@@ -78,10 +78,10 @@ async fn a_run_on_a_socket_does_not_keep_sessions_from_being_saved() {
     }
     let since = Instant::now();
     server.stop();
-    // A socket on which nothing runs is closed at once.
+    // An idle WebSocket is closed at once.
     let closed = async { while matches!(idle.next().await, Some(Ok(_))) {} };
     closed.await;
-    // The client that waits for its run is told how it ended.
+    // The waiting client receives the outcome.
     let outcome = heard(&mut terminal, "outcome").await;
     assert_eq!(outcome["error_detail"]["kind"], "interrupted", "{outcome}");
     (&mut server.running).await.unwrap();
@@ -99,7 +99,7 @@ async fn a_run_on_a_socket_does_not_keep_sessions_from_being_saved() {
     service.close_all();
 }
 
-/// A kernel goes on after a restart, under the id that its clients know.
+/// A kernel continues after a restart under its id.
 #[tokio::test(flavor = "multi_thread")]
 async fn a_kernel_is_found_again() {
     let dir = tempfile::tempdir().unwrap();
@@ -123,7 +123,7 @@ async fn a_kernel_is_found_again() {
     assert_eq!(left["sessions"], json!([]));
 }
 
-/// A session that cannot be restored now is there for a later start, however many there are in between.
+/// A session that cannot be restored stays for later starts.
 #[tokio::test(flavor = "multi_thread")]
 async fn a_session_that_cannot_be_restored_is_kept() {
     let dir = tempfile::tempdir().unwrap();
@@ -159,7 +159,7 @@ async fn a_session_that_cannot_be_restored_is_kept() {
     service.close_all();
 }
 
-/// A store that some day answers nothing any more.
+/// A store that stops responding.
 #[derive(Debug, Default)]
 struct Silent {
     store: MemoryStore,
@@ -212,14 +212,15 @@ impl Store for Silent {
 fn on(store: &Arc<Silent>) -> Service {
     let options = NodeOptions::default().lease(Duration::from_secs(1));
     let store = Arc::<Silent>::clone(store);
-    // As in a process of its own.
+    // As in a separate process.
     let runtime = Runtime::builder().environment().build().unwrap();
     let sessions = StoredSessions::new(runtime.clone(), store, options).unwrap();
     Service::builder(runtime).stored(sessions).build()
 }
 
-/// With a store, a server ends as soon as with a directory, also when the store answers nothing any more; and
-/// another server has every session: as the interrupted run left it, or as it was before that.
+/// With a store, shutdown is as fast as with a directory, even if the store stops responding.
+/// Another server then has every session, either as the interrupted run left it or as it was
+/// before.
 #[tokio::test(flavor = "multi_thread")]
 async fn a_server_with_a_store_ends_in_time() {
     for is_silent in [false, true] {
@@ -244,7 +245,7 @@ async fn a_server_with_a_store_ends_in_time() {
         let run = json!({"id": 1, "type": "run", "code": code}).to_string();
         terminal.send(Message::text(run)).await.unwrap();
         heard(&mut terminal, "stdout").await;
-        // What was run before is in the store.
+        // Earlier runs are in the store.
         tokio::time::sleep(Duration::from_millis(500)).await;
         store.is_silent.store(is_silent, Ordering::Release);
         let since = Instant::now();
@@ -265,7 +266,7 @@ async fn a_server_with_a_store_ends_in_time() {
     }
 }
 
-/// The ids of the records in a directory, and whether each has its state.
+/// Ids of the records in a directory, and whether each has its state.
 fn records(dir: &Path) -> Vec<(String, bool)> {
     let found = std::fs::read_dir(dir).unwrap().map(|entry| entry.unwrap().path());
     let records = found.filter(|path| path.extension().is_some_and(|kind| kind == "session"));
@@ -276,7 +277,7 @@ fn records(dir: &Path) -> Vec<(String, bool)> {
     records.map(named).collect()
 }
 
-/// Wherever saving breaks off, what it has named is there, and is found by the next server.
+/// Wherever saving is interrupted, each record has its state, and the next server restores it.
 #[tokio::test(flavor = "multi_thread")]
 async fn what_is_named_is_there_wherever_saving_ends() {
     let dir = tempfile::tempdir().unwrap();
@@ -299,7 +300,7 @@ async fn what_is_named_is_there_wherever_saving_ends() {
         assert_eq!(named.len(), written, "{named:?}");
         assert!(named.iter().all(|(_, is_there)| *is_there), "{named:?}");
         counts.push(written);
-        // As after a kill: a state without its record, and a record of which only a part was written.
+        // As after a crash: a state without a record, and a truncated record.
         std::fs::write(dir.path().join("stray.belljar"), "half").unwrap();
         std::fs::write(dir.path().join(".tmpx"), "[{").unwrap();
         if milliseconds < 30_000 {
@@ -319,7 +320,7 @@ async fn what_is_named_is_there_wherever_saving_ends() {
     service.close_all();
 }
 
-/// A record whose state is gone is told in the log and forgotten, and holds up nobody.
+/// A record without a state is logged and removed, and delays nothing.
 #[tokio::test(flavor = "multi_thread")]
 async fn a_record_without_its_state_is_forgotten() {
     let dir = tempfile::tempdir().unwrap();
@@ -337,7 +338,7 @@ async fn a_record_without_its_state_is_forgotten() {
     service.save(dir.path(), Instant::now() + Duration::from_secs(30)).await.unwrap();
     service.close_all();
     std::fs::remove_file(dir.path().join(format!("{one}.belljar"))).unwrap();
-    // Earlier versions had one list of all.
+    // Earlier versions had a single list.
     let list: Vec<Value> = records(dir.path())
         .into_iter()
         .map(|(id, _)| {
@@ -359,7 +360,7 @@ async fn a_record_without_its_state_is_forgotten() {
     service.close_all();
 }
 
-/// A server that ends while it still restores sessions loses none.
+/// A server that stops while restoring sessions loses none.
 #[tokio::test(flavor = "multi_thread")]
 async fn sessions_are_on_the_disk_until_all_are_restored() {
     const COUNT: usize = 40;
@@ -392,8 +393,8 @@ async fn sessions_are_on_the_disk_until_all_are_restored() {
     service.close_all();
 }
 
-/// A record that a loss of power has emptied or cut off keeps its state from being left for ever; one that
-/// another version wrote keeps both.
+/// A record emptied or truncated by a power failure is removed with its state. A record of another
+/// version stays.
 #[tokio::test(flavor = "multi_thread")]
 async fn a_record_that_was_not_written_whole_is_forgotten() {
     let dir = tempfile::tempdir().unwrap();

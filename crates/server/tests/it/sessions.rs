@@ -1,4 +1,4 @@
-//! `/v1/sessions`, but for their files.
+//! `/v1/sessions`, except for files.
 
 use std::sync::Arc;
 use std::time::{Duration, Instant};
@@ -164,8 +164,7 @@ async fn labels_and_leases_are_changed() {
     panic!("a session outlived its lease");
 }
 
-/// A session that asks for more than the operator allows, or for nothing, goes as far as they allow, also one that
-/// is restored.
+/// The operator's limits apply to sessions that request more, or nothing, and to restored sessions.
 #[tokio::test(flavor = "multi_thread")]
 async fn sessions_go_no_further_than_the_operator_allows() {
     let free = open();
@@ -196,7 +195,7 @@ async fn sessions_go_no_further_than_the_operator_allows() {
         let restored = client.send(Request::post(path).body(body).unwrap()).await;
         assert_eq!(restored.status, 201, "{restored}");
         ids.push(restored.json()["id"].as_str().unwrap().to_owned());
-        // One that another server has left in its directory, and one in a store that they share.
+        // A session that another server saved to its directory, and a session in a shared store.
         let (was, folder) = (Service::new(engine()), tempfile::tempdir().unwrap());
         ids.push(asking(was.clone()).session(&json!({"image": "core"})).await);
         asking(was.clone()).run(ids.last().unwrap(), "x = 1").await;

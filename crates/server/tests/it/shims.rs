@@ -1,4 +1,4 @@
-//! Faces of code runners, and requests that are not what they seem.
+//! Faces of code runners, and unusual requests to them.
 
 use std::time::Duration;
 
@@ -9,7 +9,7 @@ use serde_json::{Value, json};
 
 use crate::place::{Place, answer};
 
-/// Every path that takes a body in JSON, with one that it would run.
+/// All paths that accept a JSON body, with a body that would run code.
 fn faces() -> Vec<(&'static str, Value)> {
     let tool = json!({"name": "price", "parameters": {"type": "object", "properties": {}}});
     vec![
@@ -50,7 +50,7 @@ async fn bodies_that_are_none_are_refused_by_every_face() {
     for (path, _) in faces() {
         for body in bodies {
             let (status, answer) = place.post(&place.one, path, body.to_owned()).await;
-            // Of dify's face all refusals but two are status 200.
+            // In Dify's API, all errors except two have status 200.
             let is_refused = status.is_client_error() || answer["code"].as_i64() < Some(0);
             assert!(is_refused, "{path}: {status} {answer} for {:?}", &body[..body.len().min(40)]);
         }
@@ -90,7 +90,7 @@ async fn names_of_files_do_not_leave_the_workspace() {
         let main = json!({"name": "main.py", "content": code});
         let piston = json!({"language": "python", "version": "*", "files": [main, file]});
         let (status, answer) = place.json(&place.one, "/api/v2/execute", piston).await;
-        // A file without a name gets one.
+        // An unnamed file gets a name.
         let expected = if name.is_empty() {
             StatusCode::OK
         } else {
@@ -152,7 +152,7 @@ async fn a_client_that_goes_away_takes_its_run_along() {
     ] {
         let asking = place.json(&place.one, path, body);
         tokio::time::timeout(Duration::from_millis(400), asking).await.unwrap_err();
-        // Interrupted, and given a grace.
+        // Interrupted, and given the grace.
         for _ in 0..200 {
             if place.service.under_way() == 0 {
                 break;
@@ -164,7 +164,7 @@ async fn a_client_that_goes_away_takes_its_run_along() {
     }
 }
 
-/// A program that waits for a tool: its token.
+/// The token of a program that waits for a tool.
 async fn waiting(place: &Place) -> String {
     let tool = json!({"name": "price", "parameters": {"type": "object", "properties": {}}});
     let body = json!({"code": "print(await price())", "tools": [tool]});
@@ -182,7 +182,7 @@ async fn a_token_is_of_use_to_its_owner_only() {
     let body = |token: &str| json!({"continuation_token": token, "tool_results": results});
     let (status, _) = place.json(&place.two, path, body(&token)).await;
     assert_eq!(status, StatusCode::NOT_FOUND);
-    // Nor is a session's own id a token.
+    // A session's own id is not a token, either.
     let id = place.service.list(&place.owner(&place.one)).await.unwrap().remove(0).id;
     let (status, _) = place.json(&place.one, path, body(&id)).await;
     assert_eq!(status, StatusCode::NOT_FOUND);
@@ -228,7 +228,7 @@ async fn files_are_their_owners_own() {
     ] {
         assert_eq!(place.get(&place.one, &path).await.0, StatusCode::NOT_FOUND, "{path}");
     }
-    // A directory of the same name is another one for somebody else.
+    // Another owner's directory of the same name is a different directory.
     let make = json!({"lang": "py", "code": "open('b', 'w').close()", "runtime_session_hint": "h"});
     place.json(&place.one, "/librechat/exec", make).await;
     let look = json!({"lang": "py", "code": "import os\nprint(os.listdir())", "runtime_session_hint": "h"});

@@ -1,4 +1,4 @@
-//! How a server ends.
+//! Shutdown of a server.
 
 use std::time::Duration;
 
@@ -39,7 +39,7 @@ async fn a_run_that_does_not_end_in_time_is_interrupted() {
     server.running.await.unwrap();
 }
 
-/// A connection on which a run was asked for that is under way.
+/// A connection with a run in progress.
 async fn begin(server: &Started, body: &Value) -> TcpStream {
     let mut stream = TcpStream::connect(server.address).await.unwrap();
     let body = body.to_string();

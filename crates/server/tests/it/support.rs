@@ -1,4 +1,4 @@
-//! An application on one engine, and clients of it.
+//! An application on a shared engine, and its clients.
 
 use std::net::SocketAddr;
 use std::sync::OnceLock;
@@ -12,20 +12,20 @@ use belljar_server::{App, Faces, Key, KeyLimits, Keys, Server, Service, Settings
 use serde_json::Value;
 use tower::ServiceExt;
 
-/// The engine, which all tests of this process share.
+/// The engine shared by all tests of this process.
 pub fn engine() -> Runtime {
     static ENGINE: OnceLock<Runtime> = OnceLock::new();
     ENGINE.get_or_init(|| Runtime::builder().environment().build().unwrap()).clone()
 }
 
-/// A server with every interface.
+/// A server with all interfaces.
 pub fn everything() -> Settings {
     let mut settings = Settings::default();
     settings.faces = Faces::all();
     settings
 }
 
-/// An application for whoever reaches it.
+/// An application that requires no key.
 pub fn open() -> Client {
     let app = App::new(Service::new(engine()), Keys::none(), Settings::default());
     Client {
@@ -38,7 +38,7 @@ pub fn open() -> Client {
 pub fn with_keys<const N: usize>(keys: [(&str, KeyLimits); N]) -> [Client; N] {
     let made = keys.map(|(name, limits)| {
         let (mut key, text) = Key::generate(name, limits).unwrap();
-        // They read the figures.
+        // They may read metrics.
         key.is_operator = true;
         (key, text)
     });
@@ -51,14 +51,14 @@ pub fn with_keys<const N: usize>(keys: [(&str, KeyLimits); N]) -> [Client; N] {
     })
 }
 
-/// Asks an application without a connection.
+/// A client of an application without a connection.
 #[derive(Clone)]
 pub struct Client {
     pub router: Router,
     pub key: Option<String>,
 }
 
-/// An answer, whole.
+/// A complete response.
 #[derive(Debug)]
 pub struct Answer {
     pub status: StatusCode,
@@ -111,7 +111,7 @@ impl Client {
         self.json("POST", path, body).await
     }
 
-    /// A new session of this client's, by its id.
+    /// Creates a session and returns its id.
     pub async fn session(&self, asked: &Value) -> String {
         let answer = self.post("/v1/sessions", asked).await;
         assert_eq!(answer.status, 201, "{answer}");
@@ -136,7 +136,7 @@ impl Answer {
         std::str::from_utf8(&self.body).unwrap()
     }
 
-    /// The code of the problem that this is.
+    /// The code of the problem in the response.
     pub fn problem(&self) -> String {
         assert_eq!(self.headers["content-type"], "application/problem+json", "{self}");
         let json = self.json();
@@ -151,7 +151,7 @@ impl std::fmt::Display for Answer {
     }
 }
 
-/// The events of a stream, each with its name.
+/// The events of a stream with their names.
 pub fn events(text: &str) -> Vec<(String, Value)> {
     let events = text.split("\n\n").filter(|event| !event.trim().is_empty());
     let read = |event: &str| {
@@ -162,14 +162,14 @@ pub fn events(text: &str) -> Vec<(String, Value)> {
     events.map(read).collect()
 }
 
-/// Runs `body` in a process of its own, in which nothing else takes memory or threads.
+/// Runs `body` in a separate process, where nothing else uses memory or threads.
 #[track_caller]
 pub fn alone(name: &str, body: impl FnOnce()) {
     const MARK: &str = "BELLJAR_TEST_ALONE";
     if std::env::var(MARK).is_ok_and(|marked| marked == name) {
         return body();
     }
-    // What has to be compiled is, for the other process too.
+    // Compile first, so that the other process need not.
     engine();
     let output = std::process::Command::new(std::env::current_exe().unwrap())
         .args(["--exact", name, "--nocapture", "--test-threads", "1"])
@@ -182,12 +182,12 @@ pub fn alone(name: &str, body: impl FnOnce()) {
     assert!(has_passed, "{name}: {}\n{stdout}{stderr}", output.status);
 }
 
-/// A tokio runtime as a server has one.
+/// A tokio runtime like a server's.
 pub fn reactor() -> tokio::runtime::Runtime {
     tokio::runtime::Builder::new_multi_thread().enable_all().build().unwrap()
 }
 
-/// A server that listens, for the holders of keys.
+/// A listening server with keys.
 pub struct Keyed<const N: usize> {
     pub server: Started,
     /// A client for each key.
@@ -196,7 +196,7 @@ pub struct Keyed<const N: usize> {
     pub made: [Key; N],
 }
 
-/// Starts a server with a key for each of these accounts, after `change` was made to how it starts.
+/// Starts a server with a key for each account. `change` adjusts its settings.
 pub async fn start_keyed<const N: usize>(
     accounts: [(&str, KeyLimits); N],
     settings: Settings,
@@ -205,7 +205,7 @@ pub async fn start_keyed<const N: usize>(
     start_service(Service::new(engine()), accounts, settings, change).await
 }
 
-/// The same with a service of the test's own.
+/// The same with a given service.
 pub async fn start_service<const N: usize>(
     service: Service,
     accounts: [(&str, KeyLimits); N],
@@ -228,7 +228,7 @@ pub async fn start_service<const N: usize>(
     }
 }
 
-/// Starts a server with these keys, and gives a client that has `key`.
+/// Starts a server with these keys, and returns a client with `key`.
 pub async fn start_as(
     keys: Keys,
     key: &str,
@@ -242,10 +242,10 @@ pub async fn start_as(
     (server, client)
 }
 
-/// A server that listens, until this is dropped.
+/// A listening server, stopped on drop.
 pub struct Started {
     pub address: SocketAddr,
-    /// Asks the same application.
+    /// A client of the same application without a connection.
     pub client: Client,
     pub service: Service,
     stop: Option<tokio::sync::oneshot::Sender<()>>,
@@ -253,7 +253,7 @@ pub struct Started {
 }
 
 impl Started {
-    /// Asks over a connection, as clients do.
+    /// Sends a request over a connection.
     pub async fn ask(
         &self,
         client: &Client,
@@ -279,7 +279,7 @@ impl Started {
         (status, serde_json::from_str(body).unwrap_or_default())
     }
 
-    /// Has the server end.
+    /// Stops the server.
     pub fn stop(&mut self) {
         drop(self.stop.take());
     }
@@ -290,7 +290,7 @@ pub async fn start() -> Started {
     start_with(Settings::default()).await
 }
 
-/// The same, started in this way.
+/// The same with these settings.
 pub async fn start_with(settings: Settings) -> Started {
     listen(Service::new(engine()), Keys::none(), settings, |server| server).await
 }

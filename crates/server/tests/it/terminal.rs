@@ -1,4 +1,4 @@
-//! The prompt on a session, over a WebSocket.
+//! The terminal of a session over a WebSocket.
 
 use belljar_server::Settings;
 use futures_util::{SinkExt, StreamExt};
@@ -64,12 +64,12 @@ async fn a_prompt_is_interrupted_by_a_message_and_by_leaving() {
     say(&mut socket, endless).await;
     hear(&mut socket, "stdout").await;
     drop(socket);
-    // Its turn comes when the run before it has ended.
+    // It runs after the previous run has ended.
     let outcome = server.client.run(&id, "x").await;
     assert_eq!((&outcome["stdout"], &outcome["execution"]), (&json!("7\n"), &json!(3)));
 }
 
-/// Sixty-four messages of any length could wait on each socket.
+/// Sixty-four messages of any length could be queued on each socket.
 #[tokio::test(flavor = "multi_thread")]
 async fn what_waits_has_room_in_the_budget_of_bodies() {
     let mut settings = Settings::default();
@@ -91,7 +91,7 @@ async fn what_waits_has_room_in_the_budget_of_bodies() {
         let outcome = hear(&mut socket, "outcome").await;
         assert_eq!((&outcome["id"], &outcome["success"]), (&json!(n), &json!(n > 1)));
     }
-    // What has run takes no room any more.
+    // Finished runs hold no memory.
     say(&mut socket, run(5, &long)).await;
     assert_eq!(hear(&mut socket, "outcome").await["id"], 5);
 }

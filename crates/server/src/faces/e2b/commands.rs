@@ -367,21 +367,21 @@ async fn execute_in(
         Ok(files) => theirs.replace_with(&files).await.map_err(Fault::from),
         Err(fault) => Err(fault),
     };
-    turn.leave().await?;
+    turn.release().await?;
     given?;
     let base = Base::of(sandbox, &at).await?;
     let ran = async {
         let outcome = sandbox.service().run_claimed(&sandbox.owner, at, request).await?;
         let at = sandbox.service().claim(&sandbox.owner, session.id(), Access::Read).await?;
         let is_changed = !base.is_as_in(sandbox, &at).await?;
-        at.leave().await?;
+        at.release().await?;
         if is_changed {
             let turn = sandbox.turn_waiting(|_| Access::Change).await?;
             let given = match turn.files() {
                 Ok(ours) => base.give(&ours, &theirs).await,
                 Err(fault) => Err(fault),
             };
-            sandbox.done(turn).await?;
+            sandbox.commit(turn).await?;
             given?;
         }
         Ok(Some(outcome))

@@ -17,9 +17,10 @@ use tokio::sync::OwnedMutexGuard;
 
 use super::fault::{Fault, gone};
 use super::paths::HOME;
-use super::record::{Context, Latest, Note, SandboxConfig, lock, new_id, options, with_env};
+use super::record::{Context, Latest, Note, SandboxConfig, new_id, options, with_env};
 use super::sandbox::Sandbox;
 use super::wire::ContextInfo;
+use crate::lock::lock;
 use crate::service::error::ServiceError;
 use crate::service::guest_work::GuestFuture;
 use crate::service::owner::Owner;
@@ -67,7 +68,7 @@ impl Sandbox {
     async fn give_files(&self, turn: &Turn, to: &Context) -> Result<(), Fault> {
         let at = self.claim(to, Access::Change).await?.ok_or_else(gone)?;
         at.view().all_files().replace_with(&turn.files()?).await?;
-        Ok(at.done().await?)
+        Ok(at.commit().await?)
     }
 
     /// Returns the context with this id, or the default context.
@@ -130,7 +131,7 @@ impl Sandbox {
             self.hand_over(&mut turn, &other).await?;
         }
         if self.is_shared() {
-            self.done(turn).await?;
+            self.commit(turn).await?;
             self.change(|record| record.remove(id)).await?;
         } else {
             lock(&self.contexts).retain(|other| other.id != id);
@@ -145,7 +146,7 @@ impl Sandbox {
         self.interrupt(&context).await;
         let mut turn = self.turn(Access::Change).await?;
         self.restart(&mut turn, &context).await?;
-        turn.leave().await
+        turn.release().await
     }
 
     async fn restart(&self, turn: &mut Turn, context: &Arc<Context>) -> Result<(), Fault> {
@@ -251,7 +252,7 @@ impl Sandbox {
                 latest.0 = now;
                 if !is_it {
                     if let Ok(Some(at)) = at {
-                        at.leave().await?;
+                        at.release().await?;
                     }
                     continue;
                 }
@@ -317,12 +318,12 @@ impl Sandbox {
             at.set_note(turn.latest.0.note().written());
         }
         if turn.before.is_none() {
-            at.done_after(ran).await?;
+            at.commit_run(ran).await?;
             // Watchers woken here wait for the end of this turn.
             self.changed.send_replace(());
             return Ok(());
         }
-        self.done(Turn {
+        self.commit(Turn {
             at: Some(at),
             ..turn
         })
@@ -330,14 +331,14 @@ impl Sandbox {
     }
 
     /// Ends a turn after a change, which becomes visible to all servers.
-    pub(super) async fn done(&self, turn: Turn) -> Result<(), Fault> {
+    pub(super) async fn commit(&self, turn: Turn) -> Result<(), Fault> {
         let Turn { latest, at, before } = turn;
         if let Some(at) = at {
-            at.done().await?;
+            at.commit().await?;
         }
         if let Some(before) = before {
             self.set_latest(&latest.0).await?;
-            before.leave().await?;
+            before.release().await?;
         }
         self.changed.send_replace(());
         drop(latest);
@@ -363,15 +364,15 @@ impl Turn {
     /// Replaces the session of the latest context. The previous session is released unchanged.
     pub(super) async fn exchange(&mut self, at: ClaimedSession) -> Result<(), Fault> {
         match self.at.replace(at) {
-            Some(before) => Ok(before.leave().await?),
+            Some(before) => Ok(before.release().await?),
             None => Ok(()),
         }
     }
 
     /// Ends a turn without changes.
-    pub(super) async fn leave(self) -> Result<(), Fault> {
+    pub(super) async fn release(self) -> Result<(), Fault> {
         for at in [self.at, self.before].into_iter().flatten() {
-            at.leave().await?;
+            at.release().await?;
         }
         Ok(())
     }

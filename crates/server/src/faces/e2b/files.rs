@@ -181,7 +181,7 @@ pub(super) async fn upload(
             path: path.absolute(),
         });
     }
-    sandbox.done(turn).await?;
+    sandbox.commit(turn).await?;
     Ok(Json(written))
 }
 
@@ -334,14 +334,14 @@ pub(super) async fn call(
                 let asked = json_body(&sandbox.owner, request).await?;
                 let turn = sandbox.turn(Access::Read).await?;
                 let added = sandbox.watchers.add(&turn.files()?, asked).await;
-                turn.leave().await?;
+                turn.release().await?;
                 added
             }
             "GetWatcherEvents" => {
                 let Watched { watcher_id } = json_body(&sandbox.owner, request).await?;
                 let turn = sandbox.turn(Access::Read).await?;
                 let events = sandbox.watchers.events(&turn.files()?, &watcher_id).await;
-                turn.leave().await?;
+                turn.release().await?;
                 events
             }
             "RemoveWatcher" => {
@@ -371,7 +371,7 @@ async fn answer(sandbox: &Arc<Sandbox>, method: &str, asked: Call) -> Result<Val
         .await?;
     let answered = call_on(&turn.files()?, method, asked).await;
     if changes {
-        sandbox.done(turn).await?;
+        sandbox.commit(turn).await?;
     }
     answered
 }
@@ -445,7 +445,7 @@ pub(super) async fn watch(sandbox: Result<Open, Fault>, request: Request) -> Res
         let changes = sandbox.changed.subscribe();
         let turn = sandbox.turn(Access::Read).await?;
         let watcher = Watcher::of(&turn.files()?, asked, place).await?;
-        turn.leave().await?;
+        turn.release().await?;
         let (messages, waiting) = mpsc::channel(MAX_MESSAGES);
         tokio::spawn(tell(sandbox, watcher, changes, messages));
         Ok(waiting)
@@ -470,7 +470,7 @@ async fn tell(
             }
             let turn = sandbox.turn(Access::Read).await?;
             let events = watcher.look(&turn.files()?).await;
-            turn.leave().await?;
+            turn.release().await?;
             for event in events? {
                 let message = envelope::message(&json!({ "filesystem": event }));
                 if messages.send(Ok(message)).await.is_err() {

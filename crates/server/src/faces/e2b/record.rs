@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 use std::sync::atomic::{AtomicU64, Ordering};
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard};
 use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
 
 use belljar::request::RunLimits;
@@ -16,6 +16,7 @@ use super::address::ID_LENGTH;
 use super::paths::{HOME, ROOT};
 use super::wire::{ContextInfo, State};
 
+use crate::lock::lock;
 use crate::service::Service;
 use crate::service::session_store::Document;
 
@@ -133,10 +134,6 @@ pub(super) fn sandbox_id(service: &Service) -> String {
         id.replace_range(..tag.len(), tag);
     }
     id
-}
-
-pub(super) fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
-    mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
 /// A context of a sandbox.

@@ -1,7 +1,7 @@
 //! Registry of all owners' sandboxes and snapshots: create, find, list and expire them.
 
 use std::collections::{BTreeMap, HashMap};
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
+use std::sync::{Arc, Mutex, MutexGuard, Weak};
 use std::time::{Duration, Instant, SystemTime};
 
 use subtle::ConstantTimeEq;
@@ -16,6 +16,7 @@ use super::sandbox::Sandbox;
 use super::wire::{NewSandbox, SnapshotInfo, State};
 use crate::http::app::App;
 use crate::http::auth::Keys;
+use crate::lock::lock;
 use crate::service::Service;
 use crate::service::error::ServiceError;
 use crate::service::owner::Owner;
@@ -408,7 +409,7 @@ impl Sandboxes {
     }
 
     pub(super) fn lock(&self) -> MutexGuard<'_, All> {
-        self.all.lock().unwrap_or_else(PoisonError::into_inner)
+        lock(&self.all)
     }
 }
 

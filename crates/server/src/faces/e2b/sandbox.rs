@@ -12,11 +12,12 @@ use super::fault::Fault;
 use super::paths::HOME;
 use super::processes::Processes;
 use super::record::{
-    Context, Latest, Lease, Note, SANDBOXES, SandboxConfig, SandboxRecord, lock, max_disk, millis,
-    new_id, options, sandbox_id, with_env,
+    Context, Latest, Lease, Note, SANDBOXES, SandboxConfig, SandboxRecord, max_disk, millis, new_id,
+    options, sandbox_id, with_env,
 };
 use super::watchers::Watchers;
 use super::wire::State;
+use crate::lock::lock;
 use crate::service::Service;
 use crate::service::owned_session::{NewSession, OwnedSession};
 use crate::service::owner::Owner;
@@ -145,7 +146,7 @@ impl Sandbox {
             turn => turn?,
         };
         if self.lease().state == State::Paused {
-            turn.leave().await?;
+            turn.release().await?;
             return Ok(false);
         }
         if self.is_shared() {
@@ -166,7 +167,7 @@ impl Sandbox {
                 }
             }
         }
-        turn.leave().await?;
+        turn.release().await?;
         Ok(true)
     }
 
@@ -176,7 +177,7 @@ impl Sandbox {
         if self.lease().state == State::Paused && !memory {
             let mut turn = self.turn(Access::Change).await?;
             self.forget(&mut turn).await?;
-            turn.leave().await?;
+            turn.release().await?;
         }
         let new = Lease::of(duration);
         if self.is_shared() {

@@ -6,8 +6,9 @@ use std::sync::Arc;
 use std::time::{Duration, UNIX_EPOCH};
 
 use super::fault::{Fault, gone};
-use super::record::{Context, ContextRecord, SandboxRecord, lease, lock, millis, update_index};
+use super::record::{Context, ContextRecord, SandboxRecord, lease, millis, update_index};
 use super::sandbox::Sandbox;
+use crate::lock::lock;
 use crate::service::Service;
 use crate::service::owner::Owner;
 use crate::service::session_store::Document;

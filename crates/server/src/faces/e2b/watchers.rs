@@ -11,7 +11,8 @@ use serde_json::{Value, json};
 
 use super::fault::Fault;
 use super::paths::{self, Inside, missing};
-use super::record::{lock, new_id};
+use super::record::new_id;
+use crate::lock::lock;
 
 /// Maximum number of watched directories in a sandbox.
 const MAX_WATCHERS: usize = 8;

@@ -2,11 +2,13 @@
 
 use std::collections::{HashMap, VecDeque};
 use std::pin::Pin;
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard};
 use std::time::Duration;
 
 use belljar_kernel::{Channel, Outgoing, Outlet, Peer};
 use tokio::sync::mpsc;
+
+use crate::lock::lock;
 
 /// Maximum number of queued messages of one connection.
 const MAX_WAITING: usize = 1_024;
@@ -45,7 +47,7 @@ pub(super) struct Connection {
 
 impl Hub {
     fn lock(&self) -> MutexGuard<'_, Connections> {
-        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+        lock(&self.0)
     }
 
     /// Opens a connection and returns its messages, starting with those buffered for the same

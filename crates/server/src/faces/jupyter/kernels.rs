@@ -1,7 +1,7 @@
 //! The running kernels of all owners.
 
 use std::collections::{BTreeMap, HashMap, HashSet};
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard};
 use std::time::Duration;
 
 use belljar::session::{Completeness, Completion, Inspection, LeaseEnd};
@@ -13,6 +13,7 @@ use serde_json::{Value, json};
 use super::error::ApiError;
 use super::hub::Hub;
 use crate::http::problem::Problem;
+use crate::lock::lock;
 use crate::service::Service;
 use crate::service::error::ServiceError;
 use crate::service::owned_session::{NewSession, OwnedSession};
@@ -81,7 +82,7 @@ impl Kernels {
     }
 
     fn lock(&self) -> MutexGuard<'_, HashMap<String, Running>> {
-        self.0.kernels.lock().unwrap_or_else(PoisonError::into_inner)
+        lock(&self.0.kernels)
     }
 
     pub(super) fn started(&self) -> DateTime<Utc> {
@@ -126,7 +127,7 @@ impl Kernels {
     /// Restores an owner's kernels from before a server restart. Their sessions were saved under
     /// the kernels' ids.
     pub(super) fn restore(&self, service: &Service, owner: &Owner) {
-        let mut restored = self.0.restored.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut restored = lock(&self.0.restored);
         if !restored.insert(owner.name().to_owned()) {
             return;
         }
@@ -268,7 +269,7 @@ impl KernelSession {
     }
 
     fn lock(&self) -> MutexGuard<'_, Option<OwnedSession>> {
-        self.current.lock().unwrap_or_else(PoisonError::into_inner)
+        lock(&self.current)
     }
 
     fn current(&self) -> Option<OwnedSession> {
@@ -293,7 +294,7 @@ impl KernelSession {
 
     /// The existing session, on the first call.
     fn fresh(&self) -> Option<OwnedSession> {
-        let mut is_fresh = self.is_fresh.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut is_fresh = lock(&self.is_fresh);
         if !std::mem::replace(&mut *is_fresh, false) {
             return None;
         }

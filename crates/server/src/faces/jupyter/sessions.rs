@@ -1,7 +1,7 @@
 //! REST API of Jupyter's sessions: a notebook's path and its kernel.
 
 use std::collections::HashMap;
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard};
 
 use axum::extract::{Path, State};
 use axum::http::StatusCode;
@@ -18,6 +18,7 @@ use super::kernels::{DEFAULT, Kernels, Running};
 use super::rest::{Wanted, check_name};
 use crate::http::authenticated::AuthenticatedJson;
 use crate::http::stored_responses::ValidWhile;
+use crate::lock::lock;
 use crate::service::Service;
 use crate::service::owner::Owner;
 
@@ -54,7 +55,7 @@ pub(super) struct Asked {
 
 impl Notebooks {
     fn lock(&self) -> MutexGuard<'_, HashMap<String, Notebook>> {
-        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+        lock(&self.0)
     }
 
     /// Adds a Jupyter session unless its owner has reached the limit.

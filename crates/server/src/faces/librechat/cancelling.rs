@@ -1,11 +1,12 @@
 //! Cancellation of requests by ids that clients choose.
 
 use std::collections::HashMap;
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard};
 use std::time::Duration;
 
 use tokio_util::sync::CancellationToken;
 
+use crate::lock::lock;
 use crate::service::Service;
 use crate::service::cache::Cached;
 use crate::service::owner::Owner;
@@ -72,7 +73,7 @@ impl Requests {
     }
 
     fn known(&self) -> MutexGuard<'_, HashMap<Name, CancellationToken>> {
-        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+        lock(&self.0)
     }
 }
 

@@ -13,7 +13,7 @@ use serde_json::{Value, json};
 use tokio::io::AsyncWriteExt;
 
 use super::store::{Place, Stored, Written, new_id};
-use super::{DATA, Shared, broken, failed, no_key, told};
+use super::{DATA, Shared, broken, error_response, failed, no_key};
 use crate::faces::process;
 use crate::http::app::App;
 use crate::http::body_error::BodyError;
@@ -47,12 +47,13 @@ async fn upload(
     let Uploaded { session, files } = receive(&app, &kept, request).await?;
     let mut names = Vec::new();
     for file in files {
-        let stored =
-            file.map_err(|(name, why)| told(StatusCode::BAD_REQUEST, format!("{name:?} {why}")))?;
+        let stored = file.map_err(|(name, why)| {
+            error_response(StatusCode::BAD_REQUEST, format!("{name:?} {why}"))
+        })?;
         names.push(json!({"fileId": stored.place.id, "filename": stored.name}));
     }
     if names.is_empty() {
-        return Err(told(StatusCode::BAD_REQUEST, "the form has no file"));
+        return Err(error_response(StatusCode::BAD_REQUEST, "the form has no file"));
     }
     // Old clients read `fileId`, new clients `file_id`.
     let answer = json!({
@@ -100,10 +101,11 @@ async fn receive(app: &App, kept: &Shared, request: Request) -> Result<Uploaded,
     let owner = app.keys().owner_of(request.headers()).ok_or_else(no_key)?;
     app.service().has_memory().map_err(failed)?;
     let place = app.uploads().acquire(owner.name(), 1, PATIENCE).await;
-    let _place = place.ok_or_else(|| told(StatusCode::TOO_MANY_REQUESTS, "too many uploads"))?;
+    let _place =
+        place.ok_or_else(|| error_response(StatusCode::TOO_MANY_REQUESTS, "too many uploads"))?;
     let request = request_body::open(request, &owner, ReadMode::File(MAX_UPLOAD));
     let form = Multipart::from_request(request, app).await;
-    let mut form = form.map_err(|error| told(error.status(), error.body_text()))?;
+    let mut form = form.map_err(|error| error_response(error.status(), error.body_text()))?;
     let session = new_id().map_err(broken)?;
     let store = kept.store(app);
     let mut files = Vec::new();
@@ -116,7 +118,7 @@ async fn receive(app: &App, kept: &Shared, request: Request) -> Result<Uploaded,
             continue;
         };
         if files.len() == MAX_FILES {
-            return Err(told(StatusCode::PAYLOAD_TOO_LARGE, "too many files at once"));
+            return Err(error_response(StatusCode::PAYLOAD_TOO_LARGE, "too many files at once"));
         }
         let Some(path) = process::workspace_path(&name, &[DATA]) else {
             files.push(Err((name, "invalid path: it must be below /mnt/data")));
@@ -146,8 +148,10 @@ async fn write(mut written: Written, mut field: Field<'_>) -> Result<Written, Re
 
 fn bad_form(error: &MultipartError) -> Response {
     match BodyError::of(error) {
-        why @ (BodyError::TooSlow | BodyError::NoRoom) => told(why.status(), why.to_string()),
-        _ => told(error.status(), error.body_text()),
+        why @ (BodyError::TooSlow | BodyError::NoRoom) => {
+            error_response(why.status(), why.to_string())
+        }
+        _ => error_response(error.status(), error.body_text()),
     }
 }
 
@@ -165,7 +169,8 @@ async fn download(
         size: stored.size,
         modified: Some(stored.modified),
     };
-    let asked = head.asked(&headers).map_err(|problem| told(problem.status, problem.detail))?;
+    let asked =
+        head.asked(&headers).map_err(|problem| error_response(problem.status, problem.detail))?;
     let file = tokio::fs::File::open(stored.path()).await.map_err(broken)?;
     head.send(&asked, file.into_std().await).await.map_err(broken)
 }
@@ -229,5 +234,5 @@ fn about(stored: &Stored) -> Value {
 }
 
 fn no_file() -> Response {
-    told(StatusCode::NOT_FOUND, "no such file, or the file has expired")
+    error_response(StatusCode::NOT_FOUND, "no such file, or the file has expired")
 }

@@ -26,7 +26,7 @@ use super::cancelling::{Requests, Running};
 use super::exec::{Answer, Inputs, capture, collect, left};
 use super::names::{self, AskedTool, Named};
 use super::store::{FileRef, Store, Written, new_id};
-use super::{DATA, LibreChat, Shared, broken, failed, told};
+use super::{DATA, LibreChat, Shared, broken, error_response, failed};
 use crate::faces::process::{self, Ending};
 use crate::http::app::App;
 use crate::http::authenticated::AuthenticatedJson;
@@ -134,9 +134,10 @@ async fn programmatic(
     AuthenticatedJson { owner, body, .. }: AuthenticatedJson<LibreChat, Value>,
 ) -> Result<Response, Response> {
     let running = running(&app, &kept.requests, &owner, &headers);
-    let running = running.map_err(|(status, message)| told(status, message))?;
+    let running = running.map_err(|(status, message)| error_response(status, message))?;
     let is_first = body["continuation_token"].as_str().is_none_or(str::is_empty);
-    let asked = read(body, is_first).map_err(|message| told(StatusCode::BAD_REQUEST, message))?;
+    let asked =
+        read(body, is_first).map_err(|message| error_response(StatusCode::BAD_REQUEST, message))?;
     let work = Box::pin(async {
         match asked {
             Asked::Begin(program) => Box::pin(begin(&app, &kept, &owner, program)).await,
@@ -169,7 +170,7 @@ async fn cancel(
     }: AuthenticatedJson<LibreChat, Cancelled>,
 ) -> Result<Response, Response> {
     let Some(id) = request_id.as_str().filter(|id| Requests::is_id(id)) else {
-        return Err(told(StatusCode::BAD_REQUEST, "Invalid or missing request_id"));
+        return Err(error_response(StatusCode::BAD_REQUEST, "Invalid or missing request_id"));
     };
     kept.requests.cancel(app.service(), &owner, id);
     let answer = json!({"status": "cancellation_requested"});
@@ -243,8 +244,8 @@ async fn begin(
     owner: &Owner,
     program: Program,
 ) -> Result<Response, Response> {
-    let names =
-        names::names(&program.tools).map_err(|message| told(StatusCode::BAD_REQUEST, message))?;
+    let names = names::names(&program.tools)
+        .map_err(|message| error_response(StatusCode::BAD_REQUEST, message))?;
     let asked = program.files.unwrap_or_default();
     let files = serde_json::to_string(&asked).unwrap_or_default();
     let inputs = Inputs::of(&kept.store(app), owner, asked, None);
@@ -289,7 +290,7 @@ async fn go_on(
     token: &str,
     results: Vec<ToolResult>,
 ) -> Result<Response, Response> {
-    let gone = || told(StatusCode::NOT_FOUND, "Execution not found or expired");
+    let gone = || error_response(StatusCode::NOT_FOUND, "Execution not found or expired");
     if !token.starts_with(PREFIX) {
         return Err(gone());
     }
@@ -300,7 +301,8 @@ async fn go_on(
             failed(error)
         }
     })?;
-    let unknown = || told(StatusCode::BAD_REQUEST, "a call_id was not issued in this execution");
+    let unknown =
+        || error_response(StatusCode::BAD_REQUEST, "a call_id was not issued in this execution");
     let answers: Option<Vec<ToolAnswer>> = results.into_iter().map(ToolResult::answer).collect();
     let answers = answers.ok_or_else(unknown)?;
     let files = new_id().map_err(broken)?;
@@ -309,7 +311,7 @@ async fn go_on(
         ..Memory::default()
     });
     let in_flight = "Another continuation is already in flight for this execution; retry shortly";
-    let in_flight = || told(StatusCode::CONFLICT, in_flight);
+    let in_flight = || error_response(StatusCode::CONFLICT, in_flight);
     let answering = Answering::begin(&memory).ok_or_else(in_flight)?;
     at.view().extend_lease(PATIENCE).map_err(|error| failed(error.into()))?;
     let session = TemporarySession::of(app.service(), owner, OwnedSession::clone(&at));

@@ -4,7 +4,7 @@ use std::collections::{BTreeMap, HashSet};
 use std::io;
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicU64, Ordering};
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::{Arc, Mutex};
 use std::time::{Duration, SystemTime};
 
 use data_encoding::HEXLOWER;
@@ -12,6 +12,7 @@ use serde::{Deserialize, Serialize};
 use sha2::{Digest, Sha256};
 
 use crate::http::app::App;
+use crate::lock::lock;
 use crate::scratch::Scratch;
 use crate::service::Service;
 use crate::service::cache::Cached;
@@ -247,7 +248,7 @@ fn directory_key(name: &str) -> String {
 
 impl Disk {
     fn path(&self, parent: &Path) -> io::Result<PathBuf> {
-        let mut folder = self.0.folder.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut folder = lock(&self.0.folder);
         let folder = match &*folder {
             Some(folder) => folder,
             None => folder.insert(Scratch::new(parent, PREFIX)?),

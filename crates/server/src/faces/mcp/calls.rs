@@ -60,7 +60,7 @@ impl Handler {
             Call::Write(asked) => self.write(owner, &asked).await,
         };
         done.unwrap_or_else(|failed| match failed {
-            Failed::Service(error) => Self::refused(&told(&error)),
+            Failed::Service(error) => Self::refused(&error_text(&error)),
             Failed::Otherwise(why) => Self::refused(&why),
         })
     }
@@ -122,7 +122,7 @@ impl Handler {
                 }
             }
         }
-        let ended = at.done_after(&ran).await;
+        let ended = at.commit_run(&ran).await;
         let outcome = &ran?;
         ended?;
         let place = Some(Place::Session(id));
@@ -201,7 +201,7 @@ impl Handler {
         let at = self.shared.service.claim(owner, &asked.session_id, Access::Change).await?;
         at.view().rewind(asked.to).await?;
         let id = at.id().to_owned();
-        at.done().await?;
+        at.commit().await?;
         Ok(said(
             format!("session {id} is now in its state after run {}", asked.to),
             json!({"session_id": id, "execution": asked.to}),
@@ -254,7 +254,7 @@ impl Handler {
         let at = self.shared.service.claim(owner, &asked.session_id, Access::Write).await?;
         let written = at.view().workspace().write(&asked.path, std::io::Cursor::new(bytes)).await?;
         let uri = Place::Session(at.id().to_owned()).uri_of(&written.path);
-        at.done().await?;
+        at.commit().await?;
         Ok(said(
             format!("{}: {} bytes", written.path, written.size),
             json!({"path": written.path, "size": written.size, "uri": uri}),
@@ -273,7 +273,7 @@ fn text<'a>(value: &'a Value, key: &str) -> &'a str {
 }
 
 /// An error with its causes and hint.
-fn told(error: &ServiceError) -> String {
+fn error_text(error: &ServiceError) -> String {
     let mut text = error.to_string();
     if let ServiceError::Engine(belljar::Error::Refused(refusal)) = error {
         let reasons: Vec<&str> =

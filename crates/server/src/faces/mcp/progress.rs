@@ -1,6 +1,6 @@
 //! Progress notifications: the last line that a run has printed.
 
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
 use belljar::event::{OutputWatcher, Stream};
@@ -10,6 +10,8 @@ use tokio::sync::Notify;
 use tokio::task::JoinHandle;
 
 use belljar_text::line_of;
+
+use crate::lock::lock;
 
 /// Minimum interval between notifications.
 const PAUSE: Duration = Duration::from_millis(100);
@@ -60,7 +62,7 @@ impl Drop for Teller {
 
 impl OutputWatcher for Printed {
     fn write(&self, _: Stream, bytes: &[u8]) {
-        let mut lines = self.lines.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut lines = lock(&self.lines);
         if lines.take(bytes) {
             self.changed.notify_one();
         }
@@ -92,7 +94,7 @@ async fn tell(printed: Arc<Printed>, peer: Peer<RoleServer>, token: ProgressToke
     loop {
         printed.changed.notified().await;
         let (count, line) = {
-            let lines = printed.lines.lock().unwrap_or_else(PoisonError::into_inner);
+            let lines = lock(&printed.lines);
             (lines.count, String::from_utf8_lossy(&lines.last).into_owned())
         };
         let told = ProgressNotificationParam::new(token.clone(), count as f64)

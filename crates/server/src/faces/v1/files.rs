@@ -252,7 +252,7 @@ async fn write(
         may_write(&headers, there.as_ref())
     });
     let entry = written.await??;
-    session.done().await?;
+    session.commit().await?;
     Ok((status, Json(Entry::from(entry))).into_response())
 }
 
@@ -263,7 +263,7 @@ async fn remove(
 ) -> Result<StatusCode, Problem> {
     let session = app.service().claim(&owner, &id, Access::Change).await?;
     session.view().workspace().remove(&path).await?;
-    session.done().await?;
+    session.commit().await?;
     Ok(StatusCode::NO_CONTENT)
 }
 
@@ -283,7 +283,7 @@ async fn make_directory(
 ) -> Result<StatusCode, Problem> {
     let session = app.service().claim(&owner, &id, Access::Change).await?;
     session.view().workspace().make_dir(&asked.path).await?;
-    session.done().await?;
+    session.commit().await?;
     Ok(StatusCode::NO_CONTENT)
 }
 
@@ -306,6 +306,6 @@ async fn rename(
 ) -> Result<StatusCode, Problem> {
     let session = app.service().claim(&owner, &id, Access::Change).await?;
     session.view().workspace().rename(&asked.from, &asked.to).await?;
-    session.done().await?;
+    session.commit().await?;
     Ok(StatusCode::NO_CONTENT)
 }

@@ -229,6 +229,6 @@ async fn set_variable(
 ) -> Result<StatusCode, Problem> {
     let session = app.service().claim(&owner, &id, Access::Change).await?;
     app.service().set_variable(&owner, &session, &name, value).await?;
-    session.done().await?;
+    session.commit().await?;
     Ok(StatusCode::NO_CONTENT)
 }

@@ -215,7 +215,7 @@ async fn change(
         return Err(Problem::new(StatusCode::CONFLICT, "session.no_lease", detail));
     }
     let answer = SessionAnswer::of(session.listed());
-    session.done().await?;
+    session.commit().await?;
     Ok(Json(answer))
 }
 
@@ -287,7 +287,7 @@ async fn rewind(
         session: SessionAnswer::of(session.listed()),
         kept,
     };
-    session.done().await?;
+    session.commit().await?;
     Ok(Json(answer))
 }
 

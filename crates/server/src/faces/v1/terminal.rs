@@ -28,6 +28,7 @@ use crate::http::limits::UNIT;
 use crate::http::problem::Problem;
 use crate::http::request_body::Reservation;
 use crate::http::websocket::{Incoming, going_away, ping, pings};
+use crate::lock::lock;
 use crate::service::error::ServiceError;
 use crate::service::owner::Owner;
 use crate::service::session_store::Access;
@@ -240,7 +241,7 @@ impl Terminal {
 
     /// Answers queries in order. They wait for the session; other messages do not wait for them.
     async fn answer_all(self, mut questions: mpsc::Receiver<Waiting<Question>>) {
-        while let Some((id, question, _room)) = questions.recv().await {
+        while let Some((id, question, _reserved)) = questions.recv().await {
             match question {
                 Question::Complete { code, cursor } => {
                     let answer = self.complete(&code, cursor).await;
@@ -276,7 +277,7 @@ impl Terminal {
 
     /// Runs the client's code in order.
     async fn run_all(self, mut runs: mpsc::Receiver<Waiting<String>>) {
-        while let Some((id, code, _room)) = runs.recv().await {
+        while let Some((id, code, _reserved)) = runs.recv().await {
             self.run(id, code).await;
             self.answered();
         }
@@ -308,13 +309,13 @@ impl Terminal {
     /// Asks the client for a line of input.
     async fn ask(&self, id: &Value, question: tool::Question) {
         let prompt = serde_json::json!({"prompt": question.prompt});
-        *self.asked.lock().unwrap_or_else(std::sync::PoisonError::into_inner) = Some(question);
+        *lock(&self.asked) = Some(question);
         self.tell(id, Some("input"), prompt).await;
     }
 
     /// Passes a line of input to the run that asked for it.
     fn answer(&self, line: Option<String>) {
-        let asked = self.asked.lock().unwrap_or_else(std::sync::PoisonError::into_inner).take();
+        let asked = lock(&self.asked).take();
         if let Some(question) = asked {
             question.answer(line);
         }

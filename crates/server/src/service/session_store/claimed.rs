@@ -57,7 +57,7 @@ impl Deref for ClaimedSession {
 impl ClaimedSession {
     /// Releases the session after a change and waits until the change is visible to all servers.
     /// Without this call, it becomes visible later.
-    pub(crate) async fn done(mut self) -> Result<(), ServiceError> {
+    pub(crate) async fn commit(mut self) -> Result<(), ServiceError> {
         self.count().await;
         if let Ownership::Claimed(mut claim) = self.ownership {
             if let Some(mut record) = self.record {
@@ -72,7 +72,7 @@ impl ClaimedSession {
     /// Releases the session after a run, or after a run that did not start. Its changes become
     /// visible to all servers later. The caller waits only if this server may have lost the
     /// session, and gets that error.
-    pub(crate) async fn done_after(
+    pub(crate) async fn commit_run(
         mut self,
         ran: &Result<Outcome, ServiceError>,
     ) -> Result<(), ServiceError> {
@@ -131,7 +131,7 @@ impl ClaimedSession {
     }
 
     /// Releases the session without changes except its note.
-    pub(crate) async fn leave(self) -> Result<(), ServiceError> {
+    pub(crate) async fn release(self) -> Result<(), ServiceError> {
         match self.ownership {
             Ownership::Claimed(claim) => Ok(claim.release_unchanged().await?),
             Ownership::Local | Ownership::Reader { .. } => Ok(()),
@@ -187,15 +187,15 @@ impl Service {
         &self,
         owner: &Owner,
         id: &str,
-        purpose: Access,
+        access: Access,
     ) -> Result<ClaimedSession, ServiceError> {
-        if matches!(purpose, Access::Write | Access::Run) {
+        if matches!(access, Access::Write | Access::Run) {
             Box::pin(self.check_quota(owner)).await?;
         }
         let found = self.find(owner, id);
         let (session, ownership, record) = match (self.session_store(), found) {
             (Some(session_store), Err(ServiceError::NoSession { .. })) => {
-                Box::pin(session_store.claim(owner, id, purpose)).await?
+                Box::pin(session_store.claim(owner, id, access)).await?
             }
             (_, found) => (found?, Ownership::Local, None),
         };
@@ -225,7 +225,7 @@ impl Service {
         let running = self.run_keeping_claim(owner, at, request.interrupt(&interrupt));
         GuestFuture::new(Some(interrupt), async move {
             let (at, ran) = running.await;
-            at.done_after(&ran).await?;
+            at.commit_run(&ran).await?;
             ran
         })
     }
@@ -281,7 +281,7 @@ impl Service {
         };
         let answered = admitted.scope(Box::pin(answering)).await.map_err(ServiceError::from);
         admitted.note(answered.as_ref());
-        at.done_after(&answered).await?;
+        at.commit_run(&answered).await?;
         answered
     }
 }
@@ -291,7 +291,7 @@ impl SessionStore {
         &self,
         owner: &Owner,
         id: &str,
-        purpose: Access,
+        access: Access,
     ) -> Result<(OwnedSession, Ownership, Option<SessionRecord>), ServiceError> {
         let asked = id;
         let id = self.resolve_id(owner, asked).await?;
@@ -299,12 +299,12 @@ impl SessionStore {
             belljar::Error::Session(SessionError::NotFound { .. }) => no_session(asked),
             error => error.into(),
         };
-        let (ownership, session, record) = if purpose == Access::Read {
+        let (ownership, session, record) = if access == Access::Read {
             let reading = self.sessions.read(&id).await.map_err(gone)?;
             let (session, record) = (reading.session().clone(), SessionRecord::of(reading.info()));
             (Ownership::Reader { _reading: reading }, session, record)
         } else {
-            let claim = match purpose {
+            let claim = match access {
                 Access::Run => self.sessions.claim_run(&id).await,
                 _ => self.sessions.claim(&id).await,
             };

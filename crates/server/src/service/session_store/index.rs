@@ -1,7 +1,7 @@
 //! Indexes of sessions by owner and name: the folders `owners` and `names`.
 
 use std::collections::HashMap;
-use std::sync::{MutexGuard, PoisonError};
+use std::sync::MutexGuard;
 
 use belljar::store::{Condition, Put};
 use bytes::Bytes;
@@ -9,6 +9,7 @@ use data_encoding::HEXLOWER;
 use sha2::{Digest, Sha256};
 
 use super::SessionStore;
+use crate::lock::lock;
 use crate::service::error::ServiceError;
 use crate::service::owned_session::{check_name, no_session};
 use crate::service::owner::Owner;
@@ -43,7 +44,7 @@ impl SessionStore {
         put.map(drop).map_err(|error| belljar::Error::from(error).into())
     }
 
-    pub(super) async fn leave(
+    pub(super) async fn remove_from_index(
         &self,
         owner: &str,
         id: &str,
@@ -87,7 +88,7 @@ impl SessionStore {
     }
 
     pub(super) fn owners(&self) -> MutexGuard<'_, HashMap<String, String>> {
-        self.owners.lock().unwrap_or_else(PoisonError::into_inner)
+        lock(&self.owners)
     }
 
     pub(super) fn remember(&self, id: &str, owner: &str) {

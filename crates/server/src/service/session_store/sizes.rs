@@ -1,12 +1,13 @@
 //! Sizes of sessions' files in the store, for owners with a limit.
 
 use std::collections::HashMap;
-use std::sync::{MutexGuard, PoisonError};
+use std::sync::MutexGuard;
 use std::time::{Duration, Instant};
 
 use belljar::session::SessionFiles;
 
 use super::SessionStore;
+use crate::lock::lock;
 use crate::service::error::ServiceError;
 use crate::service::owner::Owner;
 
@@ -28,7 +29,7 @@ pub(in crate::service) async fn bytes_of(files: &SessionFiles) -> u64 {
 
 impl SessionStore {
     fn sizes(&self) -> MutexGuard<'_, HashMap<String, OwnerSizes>> {
-        self.bytes.lock().unwrap_or_else(PoisonError::into_inner)
+        lock(&self.bytes)
     }
 
     /// Size of all files in an owner's sessions when last measured.

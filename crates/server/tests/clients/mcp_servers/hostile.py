@@ -1,4 +1,4 @@
-"""Servers of MCP that nobody should trust: the first argument says which."""
+"""Hostile MCP servers, selected by the first argument."""
 
 import json
 import sys

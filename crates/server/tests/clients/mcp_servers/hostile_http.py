@@ -1,4 +1,4 @@
-"""A server of MCP over HTTP that nobody should trust: the path, and the tool, say how."""
+"""A hostile MCP server over HTTP. The path and the tool select its behaviour."""
 
 import contextlib
 import json

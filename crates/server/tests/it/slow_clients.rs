@@ -1,4 +1,4 @@
-//! Clients that ask, and never read what they are answered.
+//! Clients that send requests and never read the responses.
 
 use std::time::{Duration, Instant};
 
@@ -17,7 +17,7 @@ async fn start() -> Started {
     start_with(settings).await
 }
 
-/// A connection that takes no more than a few KiB before they are read.
+/// A connection with small buffers, so that little is in transit.
 async fn connect(server: &Started) -> TcpStream {
     let socket = TcpSocket::new_v4().unwrap();
     socket.set_recv_buffer_size(4096).unwrap();
@@ -34,7 +34,7 @@ async fn ask(stream: &mut TcpStream, head: &str, accept: &str, body: &Value) {
     stream.write_all(request.as_bytes()).await.unwrap();
 }
 
-/// Waits until no run is under way, and how long that took.
+/// Waits until no run is in progress, and returns how long that took.
 async fn idle(server: &Started) -> Duration {
     let since = Instant::now();
     while server.service.under_way() > 0 {
@@ -55,7 +55,7 @@ async fn a_stream_that_nobody_reads_ends_with_its_run() {
         tokio::time::sleep(Duration::from_millis(5)).await;
     }
     idle(&server).await;
-    // What was on its way is there, and after it nothing.
+    // Data in transit arrives, and nothing after it.
     let mut rest = Vec::new();
     let ended = stream.read_to_end(&mut rest);
     let ended = tokio::time::timeout(Duration::from_secs(10), ended).await;
@@ -74,7 +74,7 @@ async fn a_file_that_nobody_reads_costs_its_connection() {
     ask(&mut stream, &format!("GET {path}"), "*/*", &Value::Null).await;
     tokio::time::sleep(PATIENCE * 3).await;
     let mut rest = Vec::new();
-    // The end may be a reset.
+    // The connection may end with a reset.
     let _ = stream.read_to_end(&mut rest).await;
     assert!(rest.len() < size, "all of it came");
     assert_eq!(server.client.get(&path).await.body.len(), size);

@@ -1,4 +1,4 @@
-//! What is kept for a while: whose it is, how much of it there is, and how it is sent.
+//! Cached objects: ownership, limits and transfer.
 
 use std::time::Duration;
 
@@ -15,7 +15,7 @@ fn limits(json: Value) -> KeyLimits {
     serde_json::from_value(json).unwrap()
 }
 
-/// Bytes on the shelves of all owners.
+/// Size of all caches in bytes.
 fn kept(place: &Place) -> u64 {
     let figures = place.service.metrics();
     let line = figures.lines().find_map(|line| line.strip_prefix("belljar_kept_bytes "));
@@ -26,8 +26,8 @@ fn zeros(bytes: usize) -> String {
     format!("[{}0]", "0,".repeat(bytes / 2))
 }
 
-/// Numbers in a submission of Judge0's were not counted, and neither they nor the files of LibreChat's
-/// programs were part of the key's `stored_bytes`.
+/// Numbers in Judge0 submissions were not counted, and neither were they or LibreChat's files part
+/// of `stored_bytes`.
 #[tokio::test(flavor = "multi_thread")]
 async fn what_every_interface_keeps_is_within_the_keys_limit() {
     const LIMIT: u64 = 3 << 20;
@@ -65,13 +65,13 @@ async fn what_every_interface_keeps_is_within_the_keys_limit() {
         let (status, _) = place.get(&place.one, &address(&seen[0])).await;
         assert_eq!(status, StatusCode::NOT_FOUND, "{path}: the first");
     }
-    // What somebody else keeps is theirs, and takes nothing of this.
+    // Other owners' objects do not count here.
     let before = kept(&place);
     place.json(&place.two, "/v1/runs", json!({"code": megabyte})).await;
     assert!(kept(&place) > before);
 }
 
-/// Half a gigabyte of values from 32 MiB.
+/// Half a gigabyte of values from 32 MiB of text.
 #[tokio::test(flavor = "multi_thread")]
 async fn bodies_of_nothing_but_values_are_refused() {
     let place = Place::new();
@@ -87,7 +87,7 @@ async fn bodies_of_nothing_but_values_are_refused() {
         let (status, answer) = place.post(&place.one, path, body).await;
         assert_eq!(status, StatusCode::PAYLOAD_TOO_LARGE, "{path}: {answer}");
     }
-    // E2B's are shorter.
+    // E2B's limit is lower.
     let values = zeros(7 << 20);
     let line = format!(r#"{{"code": "1", "id": {values}}}"#);
     for (path, body) in [
@@ -103,7 +103,7 @@ async fn bodies_of_nothing_but_values_are_refused() {
     assert_eq!(answer["code"], "bad_body", "{answer}");
 }
 
-/// Bytes of the files without a name that this process has open.
+/// Sizes of the unnamed files that this process has open.
 fn nameless() -> Vec<u64> {
     let open = std::fs::read_dir("/proc/self/fd").unwrap().flatten();
     let nameless = open.filter(|entry| {
@@ -113,8 +113,8 @@ fn nameless() -> Vec<u64> {
     nameless.filter_map(|entry| Some(std::fs::metadata(entry.path()).ok()?.len())).collect()
 }
 
-/// Each part of a form was kept in memory up to 64 KiB, and had a file of its own beyond that: a thousand of
-/// either for each of a key's uploads.
+/// Each part of a form used to take 64 KiB of memory or a file of its own, a thousand times per
+/// upload.
 #[tokio::test(flavor = "multi_thread")]
 async fn the_parts_of_a_form_share_one_file() {
     const PARTS: u8 = 37;
@@ -145,7 +145,7 @@ async fn the_parts_of_a_form_share_one_file() {
     let upload =
         request("POST", "/files").header("content-type", "multipart/form-data; boundary=b");
     let mut sending = Box::pin(place.send(upload.body(Body::from_stream(body)).unwrap()));
-    // The first is in memory.
+    // The first part is in memory.
     let spooled = u64::from(PARTS - 1) * LENGTH as u64;
     for tried in 0.. {
         tokio::select! {
@@ -171,7 +171,7 @@ async fn the_parts_of_a_form_share_one_file() {
     assert_eq!(answer(place.send(last).await).await.1, json!("the end"));
 }
 
-/// The whole file was read into memory for every request, also for one byte of it.
+/// Whole files used to be read into memory for every request, even for a single byte.
 #[tokio::test(flavor = "multi_thread")]
 async fn files_are_read_as_they_are_sent() {
     const SIZE: usize = 8 << 20;
@@ -208,7 +208,7 @@ async fn files_are_read_as_they_are_sent() {
     }
 }
 
-/// One that could not be run made all of them an error, after they had run.
+/// An invalid submission used to fail its whole batch after the others had run.
 #[tokio::test(flavor = "multi_thread")]
 async fn an_invalid_submission_of_a_batch_keeps_none_of_the_others() {
     let place = Place::new();
@@ -234,7 +234,7 @@ async fn an_invalid_submission_of_a_batch_keeps_none_of_the_others() {
     assert_eq!(status, StatusCode::TOO_MANY_REQUESTS);
 }
 
-/// Any number of names was taken, and each file was read before it was seen that it had no room.
+/// The number of names was unlimited, and each file was read before its size was checked.
 #[tokio::test(flavor = "multi_thread")]
 async fn files_that_are_fetched_are_few_and_fit_in_the_answer() {
     let place = Place::new();
@@ -253,14 +253,14 @@ async fn files_that_are_fetched_are_few_and_fit_in_the_answer() {
         assert_eq!(fetch(&many).await["status"], "SandboxError", "{path}");
         let answer = fetch(&["c", "a", "./a", "./a"].map(str::to_owned)).await;
         let files = answer["files"].as_object().unwrap();
-        // By name, up to the first that has no room.
+        // In order of names, until the response is full.
         assert_eq!(files.keys().collect::<Vec<_>>(), ["./a"], "{path}");
         let answer = fetch(&["b", "c"].map(str::to_owned)).await;
         assert_eq!(answer["files"].as_object().unwrap().len(), 2, "{path}");
     }
 }
 
-/// The bound was asked for only where a header was absent, and by each request before any had made one.
+/// The limit used to be checked only if a header was missing, and before the session was created.
 #[tokio::test(flavor = "multi_thread")]
 async fn sessions_of_mcp_are_bounded_whatever_a_request_says() {
     let place = Place::new();
@@ -285,7 +285,7 @@ async fn sessions_of_mcp_are_bounded_whatever_a_request_says() {
     assert_eq!(begin(&place.two).await.status(), StatusCode::OK);
 }
 
-/// A path of a notebook is an entry of its own, and a kernel takes any number of them.
+/// Each notebook path is an entry of its own, and a kernel can have any number of them.
 #[tokio::test(flavor = "multi_thread")]
 async fn notebooks_of_one_key_are_bounded() {
     let place = Place::new();
@@ -306,7 +306,7 @@ async fn notebooks_of_one_key_are_bounded() {
     assert_eq!(make(&place.two, 0, json!({})).await.0, StatusCode::CREATED);
 }
 
-/// A sandbox's id, which is in names of hosts and logs of proxies, was all that its contexts asked for.
+/// A sandbox's id, which appears in host names and proxy logs, was enough to use its contexts.
 #[tokio::test(flavor = "multi_thread")]
 async fn contexts_of_a_sandbox_need_one_of_its_tokens() {
     let place = Place::new();
@@ -348,14 +348,14 @@ async fn contexts_of_a_sandbox_need_one_of_its_tokens() {
         }
         assert_eq!(ask(method, &path, traffic(0)).await.status(), 200, "{method} {path}");
     }
-    // It opens neither the files nor the interpreter.
+    // The traffic token gives access to neither the files nor the interpreter.
     for (method, path) in [("GET", "/files?path=a"), ("POST", "/execute")] {
         assert_eq!(ask(method, path, traffic(0)).await.status(), 401, "{method} {path}");
     }
 }
 
-/// A key of a request was not tied to what it asked for, and an answer was given again for a session that
-/// was gone.
+/// An idempotency key was not bound to its request, and a response was repeated for a session that
+/// had ended.
 #[tokio::test(flavor = "multi_thread")]
 async fn an_idempotency_key_is_of_one_request_and_of_what_is_there() {
     let [client] = with_keys([("one", KeyLimits::default())]);
@@ -373,7 +373,7 @@ async fn an_idempotency_key_is_of_one_request_and_of_what_is_there() {
     let again = create("/v1/sessions", core).await;
     assert_eq!(again.json()["id"], id.as_str());
     assert_eq!(again.headers["idempotent-replayed"], "true");
-    // What has no body is another matter of the same kind.
+    // A request without a body is different, too.
     let fork = format!("/v1/sessions/{id}/fork");
     let forked = create(&fork, "{}").await.json()["id"].take();
     assert_eq!(create(&fork, "{}").await.json()["id"], forked);
@@ -385,8 +385,8 @@ async fn an_idempotency_key_is_of_one_request_and_of_what_is_there() {
     assert_eq!(create("/v1/sessions", core).await.json()["id"], anew.json()["id"]);
 }
 
-/// A client that left while its session was made came back to find that the key was unknown, and made a
-/// second one.
+/// After a disconnect during the creation of a session, a retry with the same key created another
+/// session.
 #[tokio::test(flavor = "multi_thread")]
 async fn a_client_that_leaves_finds_what_it_made() {
     let [client] = with_keys([("one", KeyLimits::default())]);

@@ -1,4 +1,4 @@
-//! Whatever has a guest work is counted against the key it is done for, and shared fairly.
+//! All guest work counts against the key that caused it, and is scheduled fairly.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -18,7 +18,7 @@ fn limits(json: Value) -> KeyLimits {
     serde_json::from_value(json).unwrap()
 }
 
-/// What a key may have a guest do besides runs.
+/// Guest work other than runs.
 #[derive(Clone, Copy, Debug, PartialEq)]
 enum Work {
     Start,
@@ -60,7 +60,7 @@ impl Work {
         }
     }
 
-    /// What it is among the figures.
+    /// Its label in the metrics.
     fn figure(self) -> &'static str {
         match self {
             Self::Start => "start",
@@ -75,14 +75,14 @@ impl Work {
     }
 }
 
-/// A figure, which is 0 before it is first counted.
+/// A metric, which is 0 before its first increment.
 async fn figure(client: &Client, name: &str) -> u64 {
     let answer = client.get("/metrics").await;
     let line = answer.text().lines().find_map(|line| line.strip_prefix(name));
     line.map_or(0, |value| value.trim().parse().unwrap())
 }
 
-/// A session whose making is no work of the key's.
+/// A session whose creation counts no work.
 async fn idle_session(client: &Client) -> String {
     client.session(&json!({"image": "core"})).await
 }
@@ -105,7 +105,7 @@ async fn code_is_a_run_of_the_minute_wherever_it_is_given() {
             assert_eq!((again.status.as_u16(), again.problem().as_str()), (429, "limit"));
             assert_eq!(run.status, 429, "{work:?}");
         } else {
-            // What is asked for each key that is pressed takes none of the runs.
+            // Queries at each keystroke do not count as runs.
             assert!(again.status.is_success(), "{work:?}: {again}");
             assert_eq!(run.status, 200, "{work:?}");
         }
@@ -118,7 +118,7 @@ async fn the_fuel_of_a_day_ends_everything_that_enters_a_guest() {
     let clients = with_keys(names.map(|name| (name, limits(json!({"fuel_per_day": 1})))));
     for (work, client) in EVERY.into_iter().zip(clients) {
         let id = idle_session(&client).await;
-        // The first uses up what there is, whether or not it comes to its end.
+        // The first call exhausts the quota, even if it fails.
         work.ask(&client, &id).await;
         for next in EVERY {
             let refused = next.ask(&client, &id).await;
@@ -141,7 +141,7 @@ async fn what_is_left_of_the_day_ends_an_expression_that_goes_on() {
     assert_eq!(Work::Evaluate.ask(&client, &id).await.status, 429);
 }
 
-/// Four that run at once have the rest of the day together, and not each.
+/// Four concurrent runs share the day's remaining fuel.
 #[tokio::test(flavor = "multi_thread")]
 async fn runs_at_once_draw_from_one_days_fuel() {
     let [client] = with_keys([("one", limits(json!({"fuel_per_day": 400_000_000})))]);
@@ -155,7 +155,7 @@ async fn runs_at_once_draw_from_one_days_fuel() {
             fuel += outcome["usage"]["fuel"].as_u64().unwrap();
         }
     }
-    // A slice of 20 million each, and what they need to come to their end.
+    // A slice of 20 million each, and the fuel for their ends.
     assert!((400_000_000..600_000_000).contains(&fuel), "{fuel}");
 }
 
@@ -198,8 +198,8 @@ async fn a_client_that_goes_away_pays_for_what_it_has_begun() {
     assert!(fuel >= 20_000_000, "{fuel}");
 }
 
-/// Of a server with four turns one key has as many runs that do not end as it can: another's run begins
-/// at once, and ends while all of those go on.
+/// On a server with a concurrency of four, one key has as many endless runs as possible. Another
+/// key's run still starts at once and finishes.
 #[tokio::test(flavor = "multi_thread")]
 async fn a_key_that_fills_its_share_does_not_keep_another_waiting() {
     let _ = engine();
@@ -213,7 +213,7 @@ async fn a_key_that_fills_its_share_does_not_keep_another_waiting() {
         router: router.clone(),
         key: Some(key),
     });
-    // The first run of a process loads what the others have then.
+    // The first run of a process loads shared data.
     assert_eq!(other.post("/v1/runs", &json!({"code": "1"})).await.status, 200);
     let endless = json!({"code": "while True: pass", "timeout": 60});
     let running: Vec<_> = (0..8)
@@ -236,7 +236,7 @@ async fn a_key_that_fills_its_share_does_not_keep_another_waiting() {
     }
 }
 
-/// A server with one account, whose sessions live in a store or in its process.
+/// A server with one account and sessions in a store or in its process.
 fn server(limits: KeyLimits, is_stored: bool) -> Client {
     if is_stored {
         return on_store(limits, Arc::new(MemoryStore::default()));
@@ -267,7 +267,7 @@ async fn of_sessions_that_are_made_at_once_there_are_as_many_as_there_may_be() {
         let statuses: Vec<u16> = made.iter().map(|answer| answer.status.as_u16()).collect();
         let count = |status| statuses.iter().filter(|one| **one == status).count();
         assert_eq!((count(201), count(429)), (2, 6), "{is_stored}: {statuses:?}");
-        // What was refused leaves nothing that counts.
+        // Refused sessions do not count.
         let listed = client.get("/v1/sessions").await.json();
         let ids: Vec<&str> = listed["sessions"]
             .as_array()
@@ -281,7 +281,7 @@ async fn of_sessions_that_are_made_at_once_there_are_as_many_as_there_may_be() {
     }
 }
 
-/// A store that takes its time to enter sessions among those of their owner.
+/// A store that is slow to index sessions.
 #[derive(Debug, Default)]
 struct Slow {
     store: MemoryStore,
@@ -318,7 +318,7 @@ impl Store for Slow {
     }
 }
 
-/// A session that nobody could find stayed in the process when its client left at the wrong moment.
+/// A client that disconnected at the wrong moment left a session that no client could find.
 #[tokio::test(flavor = "multi_thread")]
 async fn a_client_that_leaves_while_its_session_is_entered_has_it() {
     let store = Arc::new(Slow::default());
@@ -342,7 +342,7 @@ async fn a_client_that_leaves_while_its_session_is_entered_has_it() {
     assert_eq!(client.post("/v1/sessions", &asked).await.status, 429);
 }
 
-/// Asks until a key has, or has not, as many bytes as it may: they are counted when nobody waits any more.
+/// Repeats until a key's storage is full, or not full: sizes are measured in the background.
 async fn until_full(client: &Client, is_full: bool) {
     for _ in 0..500 {
         let made = client.post("/v1/sessions", &json!({"image": "core"})).await;

@@ -14,7 +14,7 @@ use tokio_util::sync::CancellationToken;
 
 use super::envelope;
 use super::fault::Fault;
-use super::record::lock;
+use crate::lock::lock;
 
 /// Maximum number of concurrent commands in a sandbox.
 const MAX_PROCESSES: usize = 16;

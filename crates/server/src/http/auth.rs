@@ -112,8 +112,8 @@ impl Keys {
         known
     }
 
-    /// Replaces the keys. Accounts keep their usage. Streams, sockets and runs that were opened
-    /// with a key that is missing now are ended.
+    /// Replaces the keys. Accounts keep their usage. Streams, sockets and runs opened with a
+    /// removed key are ended.
     pub fn replace(&self, keys: Vec<Key>) {
         let Known::Holders(holders) = &*self.0 else {
             return;

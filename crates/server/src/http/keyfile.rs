@@ -15,26 +15,26 @@ use toml_edit::{ArrayOfTables, DocumentMut, Item, Table, value};
 use super::auth::Key;
 use crate::service::owner::KeyLimits;
 
-/// Why a file of keys cannot be used or changed.
+/// A key file that cannot be used or changed.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum KeysError {
     /// The file cannot be read or written.
     #[error("cannot {action} the keys in {path}", path = path.display())]
     Io {
-        /// What was attempted.
+        /// The failed action.
         action: &'static str,
         /// The file.
         path: PathBuf,
-        /// Why it failed.
+        /// The cause.
         source: std::io::Error,
     },
-    /// The file is not a valid file of keys.
+    /// The content is invalid.
     #[error("{path} is not a valid key file: {reason}", path = path.display())]
     Format {
         /// The file.
         path: PathBuf,
-        /// What is wrong with it.
+        /// The problem.
         reason: String,
     },
     /// The file has no such key, or already has the account.
@@ -42,7 +42,7 @@ pub enum KeysError {
     Account {
         /// The file.
         path: PathBuf,
-        /// The missing key, or the existing account.
+        /// The missing key or the conflict.
         reason: String,
     },
 }
@@ -54,7 +54,7 @@ struct Content {
     key: Vec<Entry>,
 }
 
-/// A key as the file has it.
+/// A key in the file.
 #[derive(Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 struct Entry {
@@ -77,7 +77,7 @@ struct Entry {
 ///
 /// # Errors
 ///
-/// When the file cannot be read, or is invalid.
+/// Fails if the file cannot be read, or is invalid.
 pub fn read(path: &Path) -> Result<Vec<Key>, KeysError> {
     let text = std::fs::read_to_string(path).map_err(failed("read", path))?;
     parse(&text).map_err(|reason| KeysError::Format {
@@ -90,7 +90,7 @@ pub fn read(path: &Path) -> Result<Vec<Key>, KeysError> {
 ///
 /// # Errors
 ///
-/// When the file cannot be read or written, is invalid, or has a key of that account.
+/// Fails if the file cannot be read or written, is invalid, or has a key of that account.
 pub fn add(path: &Path, key: &Key) -> Result<(), KeysError> {
     edit(path, |before, tables| {
         if before.iter().any(|other| other.name == key.name) {
@@ -101,11 +101,12 @@ pub fn add(path: &Path, key: &Key) -> Result<(), KeysError> {
     })
 }
 
-/// Removes all keys of an account, or the one whose id begins with `id`. Returns how many.
+/// Removes all keys of an account, or the key whose id begins with `id`. Returns the number of
+/// removed keys.
 ///
 /// # Errors
 ///
-/// When the file cannot be read or written, is invalid, or has no such key.
+/// Fails if the file cannot be read or written, is invalid, or has no such key.
 pub fn revoke(path: &Path, name: &str, id: Option<&str>) -> Result<usize, KeysError> {
     edit(path, |before, tables| {
         known(before, name)?;
@@ -128,8 +129,8 @@ pub fn revoke(path: &Path, name: &str, id: Option<&str>) -> Result<usize, KeysEr
 ///
 /// # Errors
 ///
-/// When the file cannot be read or written, is invalid, or has no key of that account; or when the
-/// system provides no random numbers.
+/// Fails if the file cannot be read or written, is invalid, or has no key of that account; or when
+/// the system provides no random numbers.
 pub fn rotate(path: &Path, name: &str, overlap: Duration) -> Result<(Key, String), KeysError> {
     let (mut key, text) =
         Key::generate(name, KeyLimits::default()).map_err(failed("create a key for", path))?;
@@ -154,20 +155,20 @@ pub fn rotate(path: &Path, name: &str, overlap: Duration) -> Result<(Key, String
     Ok((key, text))
 }
 
-/// Changes the tables of a file and writes it, if it is valid afterwards. Comments stay. Other
-/// processes that change it wait.
+/// Changes the tables of a file, and writes it if the result is valid. Comments stay. Concurrent
+/// changes wait.
 fn edit<T>(
     path: &Path,
     change: impl FnOnce(&[Key], &mut ArrayOfTables) -> Result<T, String>,
 ) -> Result<T, KeysError> {
-    // A link keeps leading to the file.
+    // A symbolic link stays a link.
     let target = match path.canonicalize() {
         Err(error) if error.kind() == std::io::ErrorKind::NotFound => path.to_owned(),
         found => found.map_err(failed("read", path))?,
     };
     let parent = target.parent().filter(|parent| !parent.as_os_str().is_empty());
     let parent = parent.unwrap_or(Path::new("."));
-    // The file itself is replaced, and so cannot be locked.
+    // The file itself is replaced, so the directory is locked instead.
     let lock = File::open(parent).map_err(failed("lock", path))?;
     lock.lock().map_err(failed("lock", path))?;
     let text = match std::fs::read_to_string(&target) {
@@ -190,7 +191,7 @@ fn edit<T>(
     })?;
     let text = document.to_string();
     parse(&text).map_err(invalid)?;
-    // A new file begins with an empty line otherwise.
+    // Otherwise, a new file would begin with an empty line.
     replace(&target, parent, text.trim_start().as_bytes()).map_err(failed("write", path))?;
     Ok(changed)
 }
@@ -204,13 +205,13 @@ fn failed(action: &'static str, path: &Path) -> impl FnOnce(std::io::Error) -> K
     }
 }
 
-/// A key of the account, for what its keys have in common.
+/// A key of the account, for the properties that its keys share.
 fn known<'a>(keys: &'a [Key], name: &str) -> Result<&'a Key, String> {
     let found = keys.iter().find(|key| key.name == name);
     found.ok_or_else(|| format!("there is no account {name:?}"))
 }
 
-/// Keeps the tables of those keys.
+/// Keeps the tables of the keys that `is_kept` selects.
 fn retain(keys: &[Key], tables: &mut ArrayOfTables, mut is_kept: impl FnMut(&Key) -> bool) {
     let mut keys = keys.iter();
     tables.retain(|_| keys.next().is_none_or(&mut is_kept));
@@ -228,7 +229,7 @@ fn table(key: &Key) -> Result<Table, String> {
     let text = toml::to_string(&entry).map_err(|error| error.to_string())?;
     let document = DocumentMut::from_str(&text).map_err(|error| error.to_string())?;
     let mut table = document.into_table();
-    // It comes last, and its own tables after it.
+    // Append the table, followed by its own tables.
     table.set_position(None);
     for (_, item) in table.iter_mut() {
         if let Some(inner) = item.as_table_mut() {
@@ -254,7 +255,7 @@ fn time(what: &str, name: &str, at: Option<Datetime>) -> Result<Option<SystemTim
     Ok(Some(parsed.into()))
 }
 
-/// Replaces the content of a file at once. It keeps its owner and mode.
+/// Replaces the content of a file atomically. The file keeps its owner and mode.
 fn replace(path: &Path, parent: &Path, content: &[u8]) -> std::io::Result<()> {
     use std::os::unix::fs::MetadataExt;
     let mut file = tempfile::NamedTempFile::new_in(parent)?;

@@ -371,32 +371,29 @@ mod tests {
     #[test]
     fn what_is_wrong_with_a_body_is_told_in_the_protocols_words() {
         let ceilings = RunLimits::CEILINGS;
-        let told = |body: Value| read(&body, "3.15.0", &ceilings).unwrap_err();
+        let error = |body: Value| read(&body, "3.15.0", &ceilings).unwrap_err();
         let file = json!([{"content": "1"}]);
-        assert_eq!(error_response(json!({})), "language is required as a string");
-        assert_eq!(error_response(json!([1])), "language is required as a string");
-        assert_eq!(error_response(json!({"language": "py"})), "version is required as a string");
+        assert_eq!(error(json!({})), "language is required as a string");
+        assert_eq!(error(json!([1])), "language is required as a string");
+        assert_eq!(error(json!({"language": "py"})), "version is required as a string");
         assert_eq!(
-            error_response(json!({"language": "py", "version": "*"})),
+            error(json!({"language": "py", "version": "*"})),
             "files is required as an array"
         );
         assert_eq!(
-            error_response(json!({"language": "py", "version": "*", "files": [{}]})),
+            error(json!({"language": "py", "version": "*", "files": [{}]})),
             "files[0].content is required as a string"
         );
         assert_eq!(
-            error_response(json!({"language": "rust", "version": "1.0", "files": file})),
+            error(json!({"language": "rust", "version": "1.0", "files": file})),
             "rust-1.0 runtime is unknown"
         );
         let long = json!({"language": "py", "version": "*", "files": file, "run_timeout": 1e9});
-        assert_eq!(
-            error_response(long),
-            "run_timeout cannot exceed the configured limit of 3600000"
-        );
+        assert_eq!(error(long), "run_timeout cannot exceed the configured limit of 3600000");
         let text = json!({"language": "py", "version": "*", "files": file, "run_timeout": "1"});
-        assert_eq!(error_response(text), "If specified, run_timeout must be a number");
+        assert_eq!(error(text), "If specified, run_timeout must be a number");
         let out =
             json!({"language": "py", "version": "*", "files": [{"name": "../a", "content": "1"}]});
-        assert_eq!(error_response(out), "File path \"../a\" tries to escape parent directory");
+        assert_eq!(error(out), "File path \"../a\" tries to escape parent directory");
     }
 }

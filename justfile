@@ -6,6 +6,14 @@ ci:
 test *args:
     cargo test --release {{ args }}
 
+# The same with cargo-nextest, each test in a process of its own; such as `just nextest -E 'test(tools)'`.
+nextest *args:
+    cargo nextest run --release {{ args }}
+
+# The crates that the library is made of, in seconds and without wasmtime; such as `just part files`.
+part name:
+    cargo test -p belljar-{{ name }} --target-dir target/parts
+
 # The engine without Python, in seconds: limits, files, sessions, stores, tools; such as `just toy tools`.
 toy *subject:
     cargo test --release --test toy -- {{ subject }}

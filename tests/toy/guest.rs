@@ -47,13 +47,22 @@ pub fn bundle() -> &'static Path {
         let folder = Path::new(env!("CARGO_TARGET_TMPDIR")).join("toy").join(name);
         let path = folder.join(built.to_string());
         if !path.exists() {
-            // Of earlier builds.
-            let _ = fs::remove_dir_all(&folder);
             fs::create_dir_all(&folder).unwrap();
+            remove_others(&folder, built);
             make(&folder, &path);
         }
         path
     })
+}
+
+/// Removes the bundles of earlier builds, but nothing that another process is making.
+fn remove_others(folder: &Path, built: u128) {
+    for entry in fs::read_dir(folder).unwrap().flatten() {
+        let other = entry.file_name().to_str().and_then(|name| name.parse::<u128>().ok());
+        if other.is_some_and(|other| other != built) {
+            let _ = fs::remove_dir_all(entry.path());
+        }
+    }
 }
 
 /// Makes the bundle all at once: tests in other processes may do the same.

@@ -6,12 +6,11 @@ use std::path::{Path, PathBuf};
 
 use clap::builder::FalseyValueParser;
 use clap::parser::ValueSource;
-use clap::{Arg, ArgAction, ArgMatches, Args, Command, CommandFactory, Error, FromArgMatches};
+use clap::{Arg, ArgAction, ArgMatches, Args, Command, Error, FromArgMatches};
 use toml::{Table, Value};
 
 use super::ServeArgs;
 use crate::args::Global;
-use crate::cli::Cli;
 use crate::exit::Usage;
 
 const PREFIX: &str = "BELLJAR_SERVE_";
@@ -62,11 +61,11 @@ impl FromArgMatches for Configured {
     }
 }
 
-/// The arguments of this process, completed by the file that `--config` names, if they are of
+/// The arguments of a command, completed by the file that `--config` names, if they are of
 /// `belljar serve`.
-pub(crate) fn complete(mut args: Vec<OsString>) -> Result<Vec<OsString>, Usage> {
+pub(crate) fn complete(command: Command, mut args: Vec<OsString>) -> Result<Vec<OsString>, Usage> {
     // Mistakes are reported when the completed arguments are parsed.
-    let Ok(matches) = Cli::command().ignore_errors(true).try_get_matches_from(&args) else {
+    let Ok(matches) = command.ignore_errors(true).try_get_matches_from(&args) else {
         return Ok(args);
     };
     let Some(("serve", given)) = matches.subcommand() else {

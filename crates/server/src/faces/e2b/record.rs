@@ -155,6 +155,8 @@ pub(super) struct Latest(pub Arc<Context>);
 #[derive(Clone, Debug, Default, Serialize, Deserialize)]
 pub(super) struct Note {
     executions: u64,
+    /// Records of earlier builds call it `dressed`.
+    #[serde(alias = "dressed")]
     env_digest: Option<String>,
 }
 
@@ -252,6 +254,8 @@ pub(super) const SNAPSHOTS: &str = "snapshots";
 /// The stored record of a sandbox.
 #[derive(Clone, Debug, Serialize, Deserialize)]
 pub(super) struct SandboxRecord {
+    /// Records of earlier builds call it `traits`.
+    #[serde(alias = "traits")]
     pub config: SandboxConfig,
     /// Milliseconds since 1970, like all times in this record.
     pub started: u64,

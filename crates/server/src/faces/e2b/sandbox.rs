@@ -12,8 +12,8 @@ use super::fault::Fault;
 use super::paths::HOME;
 use super::processes::Processes;
 use super::record::{
-    Context, Latest, Lease, Note, SANDBOXES, SandboxConfig, SandboxRecord, max_disk, millis, new_id,
-    options, sandbox_id, with_env,
+    Context, Latest, Lease, Note, SANDBOXES, SandboxConfig, SandboxRecord, max_disk, millis,
+    new_id, options, sandbox_id, with_env,
 };
 use super::watchers::Watchers;
 use super::wire::State;

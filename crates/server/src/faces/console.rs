@@ -1,4 +1,5 @@
-//! `/`: a console for people with a browser. A page that holds nothing and uses `/v1` with the key it is given.
+//! A console for browsers at `/`. The page holds no data: it uses `/v1` with the key that its user
+//! enters.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -53,7 +54,8 @@ const FILES: [(&str, &str, &str); 16] = files![
     SCRIPT "tree.js",
 ];
 
-/// Frames hold HTML of guests: their content is in the page (`srcdoc`), has no origin, and inherits this policy.
+/// Frames show HTML of guests. Their content is in the page (`srcdoc`), has no origin, and inherits
+/// this policy.
 const POLICY: &str = "default-src 'none'; script-src 'self'; style-src 'self'; connect-src 'self'; \
      img-src 'self' data: blob:; frame-src 'none'; base-uri 'none'; form-action 'none'; \
      frame-ancestors 'none'";
@@ -67,7 +69,7 @@ const HEADERS: [(HeaderName, &str); 5] = [
     (CACHE_CONTROL, "no-cache"),
 ];
 
-/// The page and its files. They need no key: they say nothing about this server.
+/// Routes of the page and its files. They need no key, because they reveal nothing of this server.
 pub(crate) fn routes() -> Router<App> {
     let files: BTreeMap<&str, File> =
         FILES.into_iter().map(|(name, kind, text)| (name, File::new(kind, text))).collect();

@@ -1,5 +1,5 @@
-//! Signed URLs of E2B that do not name their sandbox: the front compares the signature with those of
-//! all sandboxes of running workers.
+//! Signed URLs of E2B that do not name their sandbox. The front compares the signature with those
+//! of all sandboxes of running workers.
 
 use std::sync::Arc;
 use std::time::{Duration, Instant};

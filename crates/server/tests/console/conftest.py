@@ -1,7 +1,7 @@
-"""A started `belljar serve`, and Chromium to look at it with.
+"""A running `belljar serve`, and Chromium to open its console.
 
-BELLJAR names the command, BELLJAR_CHROMIUM the browser, BELLJAR_CHROMIUM_LIBRARIES a path of directories with
-libraries for it.
+BELLJAR names the command, BELLJAR_CHROMIUM the browser, and BELLJAR_CHROMIUM_LIBRARIES the
+directories with its libraries, separated by colons.
 """
 
 import json

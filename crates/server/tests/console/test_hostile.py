@@ -1,4 +1,4 @@
-"""Content of strangers everywhere that the console shows any. Nothing of it may run, load or mislead."""
+"""Hostile content wherever the console shows content: it must not run, load or mislead."""
 
 import json
 

@@ -280,7 +280,6 @@ fn numbers_of_their_own_modules() {
     says("docs/internals/architecture.md", &format!("gives way every {slice} million units"));
     says("docs/reference/security.md", &format!("gives way every {slice} million units"));
     let resident = number("crates/memory/src/sys/linux/region.rs", "KEEP_RESIDENT") >> 20;
-    says("docs/reference/security.md", &format!("amount to more than {resident} MiB"));
     says("docs/internals/architecture.md", &format!("there is more than {resident} MiB of them"));
     let idle = number("src/runtime.rs", "MAX_IDLE");
     let least = number("src/runtime.rs", "MIN_IDLE");

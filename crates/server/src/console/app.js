@@ -99,6 +99,8 @@ function askForKey(why) {
     const leave = (value) => {
         key.set(value.trim());
         dialog.close();
+        // The event that removes it comes later, and the server may ask for a key before.
+        dialog.remove();
         made.clear();
         current = null;
         start();

@@ -48,7 +48,7 @@ class Server:
 
 def start(*arguments):
     """Starts a server on a free port, and waits until it is ready."""
-    command = [COMMAND, "serve", "--listen", "127.0.0.1:0", "--json", *arguments]
+    command = [COMMAND, "serve", "--listen", "127.0.0.1:0", "--json", "--faces=v1,console", *arguments]
     process = subprocess.Popen(command, stdout=subprocess.PIPE, text=True)
     line = process.stdout.readline()
     if not line:
@@ -100,7 +100,9 @@ class Console:
         self.page.on("request", lambda request: self.requests.append(request))
         if key and server.key:
             # As after the form of the key: it is kept in the tab.
-            self.context.add_init_script(f"sessionStorage.setItem('belljar.key', {json.dumps(server.key)})")
+            stored = f"sessionStorage.setItem('belljar.key', {json.dumps(server.key)})"
+            # Sandboxed frames have no storage.
+            self.context.add_init_script(f"if (self === top) {stored}")
         self.page.goto(server.url + path)
 
     def go(self, name):

@@ -283,9 +283,8 @@ def test_the_server_shows_its_health_and_figures(console):
 
 def test_limits_of_a_key_are_shown(browser, tmp_path):
     keys = tmp_path / "keys.toml"
-    made = subprocess.run([COMMAND, "key", "ada", "--keys", keys], check=True, capture_output=True, text=True)
-    text = keys.read_text()
-    keys.write_text(f"{text}\n[key.limits]\nruns_per_minute = 60\nconcurrent_runs = 4\n")
+    command = [COMMAND, "key", "create", "ada", "--keys", keys, "--runs-per-minute=60", "--concurrent-runs=4"]
+    made = subprocess.run(command, check=True, capture_output=True, text=True)
     started = start("--keys", str(keys))
     started.key = next(word for word in made.stdout.split() if word.startswith("belljar_"))
     console = Console(browser, started)

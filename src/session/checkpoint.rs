@@ -268,7 +268,8 @@ pub(crate) fn named_chunks(bytes: &[u8]) -> Option<impl Iterator<Item = Name> + 
 #[cfg(test)]
 pub(crate) fn manifest_of(names: impl IntoIterator<Item = Name>) -> Vec<u8> {
     let session = goldens::golden();
-    let mut layout = manifest_writer::Layout::of(&session, Default::default()).unwrap();
+    let mut layout =
+        manifest_writer::Layout::of(&session, chunk_index::ChunkIndex::default()).unwrap();
     layout.manifest.carried = 0;
     layout.manifest.chunks = names.into_iter().map(|name| (name, 1)).collect();
     let head = write::head(&layout.manifest).unwrap();

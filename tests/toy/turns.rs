@@ -174,8 +174,9 @@ async fn turns_that_nobody_reads_are_bounded() {
 #[tokio::test]
 async fn calls_that_the_code_gives_up_are_not_turns() {
     let begun = "repeat 200 send b{\"name\":\"ask\",\"arguments\":{}}\n";
-    let given_up: String = (1..=200).map(|id| format!("send k{{\"id\":{id}}}\n")).collect();
-    let running = runtime().start(request(&(begun.to_owned() + &given_up)));
+    let cancel = |id| format!("send k{{\"id\":{id}}}\n");
+    let given_up: Vec<String> = (1..=200).map(cancel).collect();
+    let running = runtime().start(request(&(begun.to_owned() + &given_up.concat())));
     tokio::time::sleep(Duration::from_millis(500)).await;
     let (turns, outcome) = follow(running, |call| panic!("{call:?}")).await;
     succeeded(&outcome);
@@ -293,7 +294,7 @@ fn blocking_callers_have_turns() {
     drop(running);
     assert_eq!(session.start(Request::new("get a")).unwrap().end().unwrap().stdout, "0\n");
     // A run ends with its last handle.
-    let running = runtime.start(Request::new("spin").timeout(Duration::from_secs(60))).unwrap();
+    let running = runtime.start(Request::new("spin").timeout(Duration::from_mins(1))).unwrap();
     drop((session, runtime));
     drop(running);
 }

@@ -138,7 +138,7 @@ pub(super) struct RotateArgs {
 
 pub(super) fn key(args: KeyArgs, printer: &Printer) -> anyhow::Result<Exit> {
     match args.0 {
-        KeyCommand::Create(args) => create(args, printer),
+        KeyCommand::Create(args) => create(&args, printer),
         KeyCommand::List(args) => list(&args, printer),
         KeyCommand::Revoke(args) => {
             let count = keyfile::revoke(&args.file.keys, &args.name, args.id.as_deref());
@@ -156,14 +156,15 @@ pub(super) fn key(args: KeyArgs, printer: &Printer) -> anyhow::Result<Exit> {
     }
 }
 
-fn create(args: CreateArgs, printer: &Printer) -> anyhow::Result<Exit> {
+fn create(args: &CreateArgs, printer: &Printer) -> anyhow::Result<Exit> {
     let mut limits = KeyLimits::default();
     limits.runs_per_minute = args.runs_per_minute;
     limits.concurrent_runs = args.concurrent_runs;
     limits.sessions = args.sessions;
     limits.fuel_per_day = args.fuel_per_day;
     limits.stored_bytes = args.stored_bytes;
-    let (mut key, text) = Key::generate(&args.name, limits).context("cannot create a key")?;
+    let (mut key, text) =
+        Key::generate(args.name.as_str(), limits).context("cannot create a key")?;
     key.is_operator = args.operator;
     let days = args.expires_in.map(|days| Duration::from_hours(24) * u32::from(days.get()));
     key.expires = days.map(|days| SystemTime::now() + days);

@@ -11,6 +11,7 @@ pub(crate) mod owner;
 pub(crate) mod queries;
 pub(crate) mod run_files;
 mod saved;
+mod session_slot;
 pub(crate) mod session_store;
 mod sessions;
 mod storage_quota;

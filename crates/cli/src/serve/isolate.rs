@@ -216,7 +216,7 @@ pub(super) fn work(printer: &Arc<Printer>) -> anyhow::Result<Exit> {
         settings.sandbox_domain.clone_from(&told.sandbox_domain);
         let state = channel.state().map(PathBuf::from);
         let locking = reach::locking_worker(&told.lockdown, &runtime, state.as_deref(), printer)?;
-        let held = locking.map(|locking| locking.lock()).transpose()?;
+        let held = locking.map(crate::lockdown::Locking::lock).transpose()?;
         let (mut server, shutdown) = Server::of_worker(channel, service, settings)?;
         server = server.grace(told.grace);
         if let Some(state) = state {

@@ -160,13 +160,13 @@ async fn broken(
     account: &std::sync::Arc<Account>,
     user: &User,
 ) -> Response {
-    match workers.autopsy(account, &user.0).await {
-        Some(how) => ended(StatusCode::BAD_GATEWAY, &how).into_response(),
-        None => {
-            let detail = "the connection to this account's process broke";
-            Problem::new(StatusCode::BAD_GATEWAY, "worker", detail).into_response()
-        }
-    }
+    let problem = if let Some(how) = workers.autopsy(account, &user.0).await {
+        ended(StatusCode::BAD_GATEWAY, &how)
+    } else {
+        let detail = "the connection to this account's process broke";
+        Problem::new(StatusCode::BAD_GATEWAY, "worker", detail)
+    };
+    problem.into_response()
 }
 
 fn ended(status: StatusCode, how: &str) -> Problem {

@@ -14,9 +14,11 @@ use crate::faces::e2b::credentials::has_signature;
 /// How long lists of sandboxes are reused, since anyone can send a signature.
 const REST: Duration = Duration::from_secs(1);
 
+type Sandboxes = Vec<(Arc<Account>, String)>;
+
 /// The sandboxes of running workers, and when they were listed.
 #[derive(Default)]
-pub(super) struct Listed(Mutex<Option<(Instant, Vec<(Arc<Account>, String)>)>>);
+pub(super) struct Listed(Mutex<Option<(Instant, Sandboxes)>>);
 
 #[derive(Deserialize)]
 struct Sandbox {
@@ -29,7 +31,7 @@ impl Listed {
     /// running workers as pages of E2B's control plane.
     pub(super) async fn signer<L>(&self, uri: &Uri, list: impl Fn() -> L) -> Option<Arc<Account>>
     where
-        L: Future<Output = Vec<(Arc<Account>, String)>>,
+        L: Future<Output = Sandboxes>,
     {
         if !has_signature(uri) {
             return None;
@@ -54,7 +56,7 @@ impl Listed {
 }
 
 /// Reads pages of sandboxes. A compromised worker may name others' sandboxes; their tokens differ.
-fn sandboxes(pages: Vec<(Arc<Account>, String)>) -> Vec<(Arc<Account>, String)> {
+fn sandboxes(pages: Sandboxes) -> Sandboxes {
     let mut all = Vec::new();
     for (account, page) in pages {
         let sandboxes: Vec<Sandbox> = serde_json::from_str(&page).unwrap_or_default();

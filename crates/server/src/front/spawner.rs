@@ -143,7 +143,9 @@ pub fn spawn_workers(program: impl Fn() -> Command, memory: Option<u64>) -> io::
             break;
         }
     }
-    workers.values_mut().for_each(|worker| drop(end(worker)));
+    for worker in workers.values_mut() {
+        drop(end(worker));
+    }
     Ok(())
 }
 

@@ -2,7 +2,7 @@
 
 use std::collections::BTreeSet;
 use std::sync::{Arc, PoisonError, RwLock};
-use std::time::SystemTime;
+use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
 use axum::http::HeaderMap;
 use axum::http::header::AUTHORIZATION;
@@ -67,7 +67,9 @@ impl Key {
         getrandom::fill(&mut bytes)?;
         let text = format!("belljar_{}", HEXLOWER.encode(&bytes));
         let mut key = Self::of_text(name, limits, &text);
-        key.created = Some(SystemTime::now());
+        // Key files have whole seconds.
+        let now = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
+        key.created = Some(UNIX_EPOCH + Duration::from_secs(now.as_secs()));
         Ok((key, text))
     }
 
@@ -431,7 +433,7 @@ mod tests {
     #[test]
     fn a_key_ends_when_it_expires() {
         let now = SystemTime::now();
-        let hour = std::time::Duration::from_hours(1);
+        let hour = Duration::from_hours(1);
         let (mut key, text) = Key::generate("one", KeyLimits::default()).unwrap();
         key.expires = Some(now + hour);
         let keys = Keys::of(vec![key.clone()]);

@@ -30,7 +30,7 @@ use super::Service;
 use super::error::ServiceError;
 use super::owned_session::{Lineage, OwnedSession};
 use super::owner::{Owner, limit};
-use super::sessions::SessionSlot;
+use super::session_slot::SessionSlot;
 
 /// The sessions of a store.
 pub(crate) struct SessionStore {

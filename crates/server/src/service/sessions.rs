@@ -12,6 +12,7 @@ use super::error::ServiceError;
 use super::guest_work::detached;
 use super::owned_session::{NewSession, Origin, OwnedSession, check_name, no_session};
 use super::owner::{Owner, Work, limit};
+use super::session_slot::SessionSlot;
 use super::session_store::{ClaimedSession, NewRecord, SessionPlan};
 use super::{Service, Shared};
 use crate::lock::lock;
@@ -314,33 +315,5 @@ impl Shared {
     /// Whether the engine still has the session: its lease may have closed it.
     fn is_open(&self, session: &OwnedSession) -> bool {
         self.runtime.sessions().get(session.id()).is_ok()
-    }
-}
-
-/// Counts a session being created against its owner's limit until the session is registered.
-pub(super) struct SessionSlot(Owner);
-
-impl SessionSlot {
-    pub(super) fn of(owner: &Owner) -> Self {
-        owner.creating().fetch_add(1, Ordering::AcqRel);
-        Self(owner.clone())
-    }
-
-    /// Converts the slot to a registered session. The session is counted exactly once throughout.
-    pub(super) async fn register<T>(self, entry: impl Future<Output = T>) -> T {
-        let owner = self.0.clone();
-        let _counting = match owner.limits().sessions {
-            Some(_) => Some(owner.lock_count().await),
-            None => None,
-        };
-        let entered = entry.await;
-        drop(self);
-        entered
-    }
-}
-
-impl Drop for SessionSlot {
-    fn drop(&mut self) {
-        self.0.creating().fetch_sub(1, Ordering::AcqRel);
     }
 }

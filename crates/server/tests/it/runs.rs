@@ -110,7 +110,8 @@ async fn next(body: &mut BodyDataStream, seen: &mut String, name: &str) -> Value
             && let Some((data, rest)) = rest.split_once("\n\n")
         {
             let data = serde_json::from_str(data).unwrap();
-            *seen = rest.to_owned();
+            let rest = rest.to_owned();
+            *seen = rest;
             return data;
         }
         let piece = body.next().await.unwrap_or_else(|| panic!("no {name} in {seen}")).unwrap();

@@ -207,7 +207,7 @@ mod tests {
     #[test]
     fn a_name_that_no_tool_can_have_is_told() {
         let told = names(&[asked(&"x".repeat(100))]).unwrap_err();
-        assert!(told.contains("not a name"), "{told}");
+        assert!(told.contains("not a valid tool name"), "{told}");
     }
 
     proptest::proptest! {

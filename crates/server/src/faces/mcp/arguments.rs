@@ -294,7 +294,11 @@ mod tests {
             ("run_python", json!({"code": "1", "timeout": 1e300}), "timeout"),
             ("run_python", json!({"code": "1", "files": 7}), "files"),
             ("run_python", json!({"code": "1", "files": {"a": {"base64": "!"}}}), "base64"),
-            ("run_python", json!({"code": "1", "files": [{"path": "a"}]}), "a: it needs"),
+            (
+                "run_python",
+                json!({"code": "1", "files": [{"path": "a"}]}),
+                "a: text or base64 is missing",
+            ),
             ("rewind_session", json!({"session_id": "a", "to": -1}), "-1"),
             ("list_sessions", json!({"x": 1}), "x"),
         ] {

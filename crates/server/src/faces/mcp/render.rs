@@ -209,7 +209,7 @@ mod tests {
         let text = format!("a{}é", "é".repeat(200_000));
         let shown = middle_cut(&text);
         assert!(shown.starts_with("aé") && shown.ends_with('é'));
-        assert!(shown.contains("[... 150002 characters are left out here ...]"), "{}", shown.len());
+        assert!(shown.contains("[... 150002 characters omitted ...]"), "{}", shown.len());
     }
 
     #[test]

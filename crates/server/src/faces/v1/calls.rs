@@ -383,8 +383,7 @@ async fn answer(
 ) -> Result<StatusCode, Problem> {
     let found = id.rsplit_once('-').and_then(|(run, number)| {
         let live = calls.lock().get(run).filter(|live| live.owner == owner.name()).cloned()?;
-        let call = live.open().remove(&number.parse().ok()?);
-        call
+        live.open().remove(&number.parse().ok()?)
     });
     let gone = || {
         let detail = format!("there is no open call {id}: it was answered, or its run has ended");

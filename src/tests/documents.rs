@@ -292,7 +292,7 @@ fn numbers_of_their_own_modules() {
         "docs/reference/limits.md",
         &format!("| idle stacks kept | {stacks}, each of {resident} KiB |"),
     );
-    says("docs/reference/security.md", &format!("upper {resident} KiB are overwritten"));
+    says("docs/reference/security.md", &format!("the upper {resident} KiB are zeroed"));
     says("docs/internals/architecture.md", &format!("At most {idle} idle regions are kept"));
 }
 

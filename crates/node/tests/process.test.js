@@ -161,7 +161,8 @@ test('a process that is locked down still runs code', async () => {
 });
 
 test('the addon has no hook for escapes', async () => {
-  const code = 'console.log(JSON.stringify(process.report.getReport().sharedObjects));';
+  const code =
+    'await Runtime.start(); console.log(JSON.stringify(process.report.getReport().sharedObjects));';
   const addon = JSON.parse(await printed(code)).filter((file) => /belljar[^/]*$/.test(file));
   assert.equal(addon.length, 1);
   const hook = 'belljar was built with the hook of the escape tests';

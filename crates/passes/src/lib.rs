@@ -1,6 +1,6 @@
 //! Passes: changes of the module between the artifact and the compiler.
 //!
-//! The passes [`WHOLE`] are applied to the module; it is split, and the passes [`CODE`] are applied
+//! The passes `WHOLE` are applied to the module; it is split, and the passes `CODE` are applied
 //! to its code. Images contain the interpreter's memory, in which function pointers are table
 //! slots: a pass may renumber functions, but table entries must stay in their slots.
 

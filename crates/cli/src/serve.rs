@@ -212,7 +212,7 @@ pub(super) fn serve(
         printer.line("the configuration is valid")?;
         return Ok(Exit::Success);
     }
-    let spawner = args.isolation.spawner(&keys)?;
+    let spawner = args.isolation.spawner(&keys, args.store.is_some() || args.state.is_some())?;
     // An active session takes three descriptors. If raising the limit fails, the error appears when
     // they run out.
     let _ = rlimit::increase_nofile_limit(u64::MAX);

@@ -31,7 +31,7 @@ use crate::progress::Bars;
 pub(super) struct IsolationArgs {
     /// Give each account a process of its own, locked down, which is started when it asks: accounts
     /// or none. The limits for clients then hold for each account [default: accounts if --keys has
-    /// several, else none]
+    /// several and there is neither --store nor --state, whose layout differs; else none]
     #[arg(long, value_enum, value_name = "WHAT", hide_possible_values = true)]
     isolate: Option<Isolate>,
     /// Kill the process of an account that has more memory than this, in MiB [default: half of the
@@ -87,10 +87,16 @@ fn this_program() -> anyhow::Result<PathBuf> {
 
 impl IsolationArgs {
     /// Starts the spawner if accounts are isolated. Call this before the lock-down.
-    pub(super) fn spawner(&self, keys: &Keys) -> anyhow::Result<Option<Spawner>> {
+    /// `has_sessions` says that there is a store or a directory for sessions: accounts are isolated there
+    /// only on request, because sessions written without isolation would not be found.
+    pub(super) fn spawner(
+        &self,
+        keys: &Keys,
+        has_sessions: bool,
+    ) -> anyhow::Result<Option<Spawner>> {
         let is_wanted = match self.isolate {
             Some(isolate) => isolate == Isolate::Accounts,
-            None => keys.accounts() > 1,
+            None => keys.accounts() > 1 && !has_sessions,
         };
         if !is_wanted {
             return Ok(None);

@@ -197,7 +197,7 @@ def test_a_server_that_cannot_be_had_is_told(tmp_path, kind):
     assert failed.stdout == ""
     expected = {
         "dead": "no such module: whatever",
-        "endless": "can have 256",
+        "endless": "at most 256",
         "noise": "server bad",
     }
     assert expected[kind] in failed.stderr, failed.stderr

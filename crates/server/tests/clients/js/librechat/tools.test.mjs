@@ -43,7 +43,7 @@ for (const version of ['agents-3.2', 'agents-3.9']) {
 
     test('another language is explained', async () => {
       const answer = await call(execute, { lang: 'js', code: 'console.log(1)' });
-      assert.match(answer.content, /Only Python runs here/);
+      assert.match(answer.content, /Only Python is supported/);
     });
 
     test('files go from one call to the next', async () => {

@@ -9,7 +9,7 @@ use serde_json::{Value, json};
 use super::args::{Global, ImageCommand};
 use super::engine;
 use super::exit::Exit;
-use super::printer::{Printer, Tone};
+use super::printer::Printer;
 use super::progress::Bars;
 use super::text::{size, table};
 
@@ -71,14 +71,7 @@ fn list(images: &[ImageInfo], printer: &Printer) -> anyhow::Result<()> {
         [image.name.clone(), state, tier(image).to_owned(), memory, disk, description]
     };
     let rows: Vec<_> = std::iter::once(heading).chain(images.iter().map(row)).collect();
-    for (index, line) in table(&rows).iter().enumerate() {
-        if index == 0 {
-            printer.line(&printer.paint(Tone::Strong, line))?;
-        } else {
-            printer.line(line)?;
-        }
-    }
-    Ok(())
+    Ok(printer.table(&rows)?)
 }
 
 fn inspect(image: &ImageInfo, printer: &Printer) -> anyhow::Result<()> {

@@ -12,9 +12,8 @@ use clap::{ArgMatches, Args, Command, Error, FromArgMatches, Subcommand, ValueHi
 use serde_json::json;
 
 use super::exit::{Exit, Usage};
-use super::printer::{Printer, Tone};
+use super::printer::Printer;
 use super::serve::with_cause;
-use super::text::table;
 
 /// A command; `belljar key NAME` is short for `belljar key create NAME`.
 #[derive(Debug)]
@@ -213,14 +212,7 @@ fn list(args: &ListArgs, printer: &Printer) -> anyhow::Result<Exit> {
         [key.name.clone(), key.id(), created, expires, limits(key)]
     };
     let rows: Vec<_> = std::iter::once(heading).chain(keys.iter().map(row)).collect();
-    for (index, line) in table(&rows).iter().enumerate() {
-        let line = if index == 0 {
-            printer.paint(Tone::Strong, line)
-        } else {
-            line.clone()
-        };
-        printer.line(&line)?;
-    }
+    printer.table(&rows)?;
     Ok(Exit::Success)
 }
 

@@ -67,7 +67,7 @@ static ALLOCATOR: dlmalloc::GlobalDlmalloc = dlmalloc::GlobalDlmalloc;
 fn main() -> ! {
     let args = std::env::args_os().collect();
     #[cfg(all(unix, feature = "server"))]
-    let args = match serve::complete(Cli::command(), args) {
+    let args = match serve::complete(Cli::command, args) {
         Ok(args) => args,
         Err(error) => {
             let code = exit::report(&Printer::new(false), &error.into()).code();

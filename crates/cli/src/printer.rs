@@ -12,6 +12,7 @@ use belljar::event::Stream;
 use serde::Serialize;
 
 use super::terminal::Filter;
+use super::text::table;
 
 /// Standard output cannot be written.
 #[derive(Debug, thiserror::Error)]
@@ -130,6 +131,18 @@ impl Printer {
     /// Prints a line of the result.
     pub(super) fn line(&self, text: &str) -> Result<(), OutputError> {
         self.text(&format!("{text}\n"))
+    }
+
+    /// Prints rows with aligned columns; the first row is the heading.
+    pub(super) fn table<const N: usize>(&self, rows: &[[String; N]]) -> Result<(), OutputError> {
+        for (index, line) in table(rows).iter().enumerate() {
+            if index == 0 {
+                self.line(&self.paint(Tone::Strong, line))?;
+            } else {
+                self.line(line)?;
+            }
+        }
+        Ok(())
     }
 
     /// Prints a result as JSON: on one line, or indented on a terminal.

@@ -63,9 +63,16 @@ impl FromArgMatches for Configured {
 
 /// The arguments of a command, completed by the file that `--config` names, if they are of
 /// `belljar serve`.
-pub(crate) fn complete(command: Command, mut args: Vec<OsString>) -> Result<Vec<OsString>, Usage> {
+pub(crate) fn complete(
+    command: impl FnOnce() -> Command,
+    mut args: Vec<OsString>,
+) -> Result<Vec<OsString>, Usage> {
+    // Other commands start without a second parse.
+    if !args.iter().any(|arg| arg == "serve") {
+        return Ok(args);
+    }
     // Mistakes are reported when the completed arguments are parsed.
-    let Ok(matches) = command.ignore_errors(true).try_get_matches_from(&args) else {
+    let Ok(matches) = command().ignore_errors(true).try_get_matches_from(&args) else {
         return Ok(args);
     };
     let Some(("serve", given)) = matches.subcommand() else {

@@ -1,6 +1,6 @@
 //! What the front keeps for each account, beyond the life of a worker.
 
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError, RwLock};
+use std::sync::{Arc, Mutex, PoisonError, RwLock};
 
 use data_encoding::HEXLOWER;
 use hmac::{Hmac, KeyInit, Mac};
@@ -9,6 +9,7 @@ use sha2::{Digest, Sha256};
 use super::hello::{Report, Sandboxes};
 use super::worker::{User, Worker};
 use crate::faces::e2b::credentials::Credentials;
+use crate::lock::lock;
 use crate::service::owner::today;
 
 /// Length of the prefix of a sandbox id that identifies the account. If two accounts had the same
@@ -101,10 +102,6 @@ impl Account {
     pub(super) fn take_death(&self) -> Option<String> {
         lock(&self.death).take()
     }
-}
-
-fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
-    mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
 /// The prefix of an account's sandbox ids.

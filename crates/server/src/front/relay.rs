@@ -4,7 +4,7 @@
 use std::collections::HashMap;
 use std::io;
 use std::sync::atomic::{AtomicU64, Ordering};
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::{Arc, Mutex};
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
 use belljar::store::{Answer, Blob, Condition, Entry, Put, Store, StoreError, Version, check_key};
@@ -14,6 +14,8 @@ use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::UnixStream;
 use tokio::net::unix::{OwnedReadHalf, OwnedWriteHalf};
 use tokio::sync::{Semaphore, mpsc, oneshot};
+
+use crate::lock::lock;
 
 /// The folder of all accounts in a store.
 const ACCOUNTS: &str = "accounts";
@@ -309,12 +311,6 @@ impl RelayedStore {
         self.asking.send((request, value)).await.map_err(|_| gone())?;
         answer.await.map_err(|_| gone())
     }
-}
-
-fn lock(
-    waiting: &Waiting,
-) -> std::sync::MutexGuard<'_, HashMap<u64, oneshot::Sender<(Outcome, Bytes)>>> {
-    waiting.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
 fn failure(action: &'static str, key: &str, outcome: Outcome) -> StoreError {

@@ -10,13 +10,14 @@ use std::os::fd::{AsFd, OwnedFd};
 use std::os::unix::net::UnixStream;
 use std::os::unix::process::{CommandExt, ExitStatusExt};
 use std::process::{Child, Command, ExitStatus, Stdio};
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::{Arc, Mutex};
 use std::time::{Duration, Instant};
 
 use serde::{Deserialize, Serialize};
 use tempfile::TempDir;
 
 use super::channel::{receive, send};
+use crate::lock::lock;
 
 /// How often workers' memory is measured.
 const LOOK: Duration = Duration::from_millis(250);
@@ -76,7 +77,7 @@ impl Spawner {
     }
 
     fn ask(&self, order: &Order, descriptors: &[OwnedFd]) -> io::Result<Answer> {
-        let socket = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        let socket = lock(&self.0);
         let descriptors: Vec<_> = descriptors.iter().map(AsFd::as_fd).collect();
         send(&*socket, order, &descriptors)?;
         let answer = receive(&*socket)?;

@@ -1,7 +1,7 @@
 //! Identifies the account of a request, by its key or by a token of an E2B sandbox.
 
 use std::collections::HashMap;
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::{Arc, Mutex};
 use std::time::{Duration, Instant};
 
 use axum::extract::Request;
@@ -15,6 +15,7 @@ use crate::faces::e2b::credentials::{addressed, token};
 use crate::http::app::Settings;
 use crate::http::auth::Keys;
 use crate::http::face::Face;
+use crate::lock::lock;
 use crate::service::owner::Owner;
 
 /// Headers with keys, which workers do not get.
@@ -135,7 +136,7 @@ impl Tags {
     /// The account named by a sandbox id or token, which may be forged.
     fn account(&self, id: &str, keys: &Keys, workers: &Workers) -> Option<Arc<Account>> {
         let shown = id.get(..TAG_LENGTH)?;
-        let mut known = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut known = lock(&self.0);
         let (tags, made) = &mut *known;
         if !tags.contains_key(shown) && made.is_none_or(|made| made.elapsed() > REST) {
             *tags = keys.names().into_iter().map(|name| (tag(&name), name)).collect();

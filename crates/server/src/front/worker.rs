@@ -4,7 +4,7 @@ use std::io;
 use std::os::fd::{AsFd, OwnedFd};
 use std::os::unix::net::UnixStream as StdUnixStream;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
-use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard, OnceLock};
 use std::task::{Context, Poll};
 use std::time::{Duration, Instant};
 
@@ -23,6 +23,7 @@ use tower::Service;
 use super::channel::send;
 use super::hello::{Order, Report};
 use crate::http::listen::{HEAD_TIME, MAX_HEAD};
+use crate::lock::lock;
 
 /// How long an unused connection to a worker is kept. The worker keeps it longer, so that it does
 /// not close a connection that is about to be used.
@@ -148,7 +149,7 @@ impl Worker {
     }
 
     fn lock(&self) -> MutexGuard<'_, Seen> {
-        self.seen.lock().unwrap_or_else(PoisonError::into_inner)
+        lock(&self.seen)
     }
 }
 

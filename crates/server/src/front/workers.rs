@@ -6,7 +6,7 @@ use std::os::fd::AsFd;
 use std::os::unix::net::UnixStream as StdUnixStream;
 use std::path::PathBuf;
 use std::sync::atomic::{AtomicU64, Ordering};
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
 use axum::http::HeaderValue;
@@ -26,6 +26,7 @@ use super::relay;
 use super::spawner::Spawner;
 use super::worker::{User, Worker};
 use crate::http::auth::{Key, Keys};
+use crate::lock::lock;
 use crate::service::owner::KeyLimits;
 
 /// The account of the worker that tests whether code runs. No key has this name.
@@ -127,7 +128,7 @@ impl Workers {
 
     /// The account with this name, which must have a key.
     pub(super) fn account(&self, name: &str) -> Arc<Account> {
-        let mut accounts = self.accounts.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut accounts = lock(&self.accounts);
         if let Some(known) = accounts.get(name) {
             return Arc::clone(known);
         }
@@ -137,7 +138,7 @@ impl Workers {
     }
 
     pub(super) fn all(&self) -> Vec<Arc<Account>> {
-        let accounts = self.accounts.lock().unwrap_or_else(PoisonError::into_inner);
+        let accounts = lock(&self.accounts);
         accounts.values().cloned().collect()
     }
 

@@ -4,7 +4,7 @@
 use std::borrow::Cow;
 use std::collections::{BTreeMap, HashMap};
 use std::sync::atomic::{AtomicU64, Ordering};
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard};
 
 use axum::Extension;
 use axum::extract::Path;
@@ -27,6 +27,7 @@ use super::operation::Operation;
 use crate::http::extract::Body;
 use crate::http::problem::Problem;
 use crate::http::sse::Watched;
+use crate::lock::lock;
 use crate::service::cache;
 use crate::service::owner::Owner;
 
@@ -245,7 +246,7 @@ pub(super) struct Calls(Mutex<HashMap<String, Arc<Live>>>);
 
 impl Calls {
     fn lock(&self) -> MutexGuard<'_, HashMap<String, Arc<Live>>> {
-        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+        lock(&self.0)
     }
 }
 
@@ -336,7 +337,7 @@ impl Live {
     }
 
     fn open(&self) -> MutexGuard<'_, HashMap<u64, oneshot::Sender<Reply>>> {
-        self.open.lock().unwrap_or_else(PoisonError::into_inner)
+        lock(&self.open)
     }
 }
 

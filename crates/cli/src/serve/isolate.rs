@@ -87,8 +87,9 @@ fn this_program() -> anyhow::Result<PathBuf> {
 
 impl IsolationArgs {
     /// Starts the spawner if accounts are isolated. Call this before the lock-down.
-    /// `has_sessions` says that there is a store or a directory for sessions: accounts are isolated there
-    /// only on request, because sessions written without isolation would not be found.
+    ///
+    /// `has_sessions` says that there is a store or a state directory. Then accounts are isolated
+    /// on request only, because sessions written without isolation would not be found.
     pub(super) fn spawner(
         &self,
         keys: &Keys,

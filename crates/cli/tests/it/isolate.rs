@@ -205,13 +205,26 @@ fn a_process_that_is_killed_costs_its_account_only() {
     assert!(ready.body.starts_with("ready\n"), "{}", ready.body);
 }
 
+/// Sessions that a server wrote without isolation stay reachable when an account is added.
+#[test]
+fn accounts_share_a_process_where_sessions_are_kept_unless_isolation_is_requested() {
+    let folder = tempfile::tempdir().unwrap();
+    let state = folder.path().join("state");
+    let store = format!("file://{}", folder.path().join("store").display());
+    for args in [["--state", state.to_str().unwrap()], ["--store", &store]] {
+        let server = Isolated::start(&args);
+        assert_eq!(server.prints(0, "/v1/runs", "print(1)"), "1\n");
+        assert_eq!(server.workers(), BTreeSet::new(), "{args:?}");
+    }
+}
+
 #[test]
 fn sessions_survive_that_a_process_is_put_away() {
     let folder = tempfile::tempdir().unwrap();
     let state = folder.path().join("state");
     let store = format!("file://{}", folder.path().join("store").display());
     for args in [["--state", state.to_str().unwrap()], ["--store", &store]] {
-        let args = [&args[..], &["--account-idle", "1"]].concat();
+        let args = [&args[..], &["--account-idle", "1", "--isolate", "accounts"]].concat();
         let server = Isolated::start(&args);
         let process = server.first(0);
         let session = server.session(0);

@@ -11,7 +11,7 @@ use std::time::{Duration, Instant};
 
 use axum::body::{Body, Bytes, HttpBody};
 use axum::extract::{Request, State};
-use axum::http::header::CONTENT_LENGTH;
+use axum::http::header::{CONTENT_LENGTH, EXPECT};
 use axum::http::{Extensions, HeaderMap};
 use axum::middleware::Next;
 use axum::response::Response;
@@ -27,8 +27,9 @@ use super::limits::UNIT;
 use crate::lock::lock;
 use crate::service::owner::Owner;
 
-/// Unread bodies up to this size are discarded before an error response. An unread body would end
-/// the connection, and a client that reuses it would fail on its next request.
+/// Unread bodies up to this size are discarded before a response. An unread body would end the
+/// connection: a client that still writes it would fail before it reads the response, and one that
+/// reuses the connection on its next request.
 const MAX_DISCARDED: u64 = 64 << 10;
 /// Time limit for discarding.
 const DISCARD_TIME: Duration = Duration::from_secs(1);
@@ -62,8 +63,9 @@ pub(crate) async fn detach(State(app): State<App>, request: Request, next: Next)
         return next.run(request).await;
     }
     let (mut parts, body) = request.into_parts();
+    // A client that waits for `100 Continue` has not sent a body of unknown length.
     let is_small = content_length(&parts.headers)
-        .is_some_and(|content_length| content_length <= MAX_DISCARDED);
+        .map_or(!parts.headers.contains_key(EXPECT), |length| length <= MAX_DISCARDED);
     let pending = PendingBody {
         app,
         body: Arc::new(Mutex::new(Some(body))),
@@ -73,8 +75,8 @@ pub(crate) async fn detach(State(app): State<App>, request: Request, next: Next)
     let response = next.run(Request::from_parts(parts, Body::empty())).await;
     let unread = pending.lock().take();
     if let (Some(body), true) = (unread, is_small) {
-        let rest = body.into_data_stream().take_while(|piece| future::ready(piece.is_ok()));
-        let _ = tokio::time::timeout(DISCARD_TIME, rest.for_each(|_| future::ready(()))).await;
+        let rest = Limited::new(body, MAX_DISCARDED as usize);
+        let _ = tokio::time::timeout(DISCARD_TIME, discard(Body::new(rest))).await;
     }
     if pending.reserved.lock().is_empty() {
         return response;
@@ -85,6 +87,11 @@ pub(crate) async fn detach(State(app): State<App>, request: Request, next: Next)
             _reserved: pending.reserved,
         })
     })
+}
+
+async fn discard(body: Body) {
+    let rest = body.into_data_stream().take_while(|piece| future::ready(piece.is_ok()));
+    rest.for_each(|_| future::ready(())).await;
 }
 
 /// Removes all extensions of a request except its body.
@@ -114,8 +121,13 @@ pub(crate) fn open(mut request: Request, owner: &Owner, mode: ReadMode) -> Reque
     let Some(pending) = request.extensions_mut().remove::<PendingBody>() else {
         return request;
     };
-    let body = pending.lock().take().unwrap_or_default();
-    *request.body_mut() = pending.metered(body, owner, mode);
+    let body = pending.lock().take().map(|body| {
+        Body::new(Returning {
+            body: Some(body),
+            pending: Arc::clone(&pending.body),
+        })
+    });
+    *request.body_mut() = pending.metered(body.unwrap_or_default(), owner, mode);
     request
 }
 
@@ -177,6 +189,45 @@ impl PendingBody {
             Body::from_stream(pieces),
             usize::try_from(max).unwrap_or(usize::MAX),
         ))
+    }
+}
+
+/// A body that is pending again, and so discarded, when it is dropped before its end.
+struct Returning {
+    body: Option<Body>,
+    pending: Arc<Mutex<Option<Body>>>,
+}
+
+impl HttpBody for Returning {
+    type Data = Bytes;
+    type Error = axum::Error;
+
+    fn poll_frame(
+        mut self: Pin<&mut Self>,
+        context: &mut Context<'_>,
+    ) -> Poll<Option<Result<Frame<Bytes>, axum::Error>>> {
+        let Some(body) = &mut self.body else {
+            return Poll::Ready(None);
+        };
+        let polled = Pin::new(body).poll_frame(context);
+        if matches!(polled, Poll::Ready(None | Some(Err(_)))) {
+            self.body = None;
+        }
+        polled
+    }
+
+    fn is_end_stream(&self) -> bool {
+        self.body.as_ref().is_none_or(HttpBody::is_end_stream)
+    }
+
+    fn size_hint(&self) -> SizeHint {
+        self.body.as_ref().map(HttpBody::size_hint).unwrap_or_default()
+    }
+}
+
+impl Drop for Returning {
+    fn drop(&mut self) {
+        *lock(&self.pending) = self.body.take().filter(|body| !body.is_end_stream());
     }
 }
 

@@ -221,3 +221,31 @@ async fn slow_uploads() {
     // Otherwise it would wait for the unfinished uploads.
     tokio::time::timeout(LONG, work).await.expect("another key's work goes on");
 }
+
+/// A client that writes a refused body after the server has decided gets the refusal, and can go on
+/// with the same connection, whether the body has a length or not, and was opened or not.
+#[tokio::test(flavor = "multi_thread")]
+async fn a_body_that_is_refused_does_not_end_its_connection() {
+    let server = crate::support::start().await;
+    for (head, body) in [
+        ("POST /v1/none", "Content-Length: 5\r\n\r\n|hello"),
+        ("POST /v1/none", "Transfer-Encoding: chunked\r\n\r\n|5\r\nhello\r\n0\r\n\r\n"),
+        ("PUT /v1/sessions/none/files/a", "Content-Length: 5\r\n\r\n|hello"),
+        (
+            "PUT /v1/sessions/none/files/a",
+            "Transfer-Encoding: chunked\r\n\r\n|5\r\nhello\r\n0\r\n\r\n",
+        ),
+    ] {
+        let (more, late) = body.split_once('|').unwrap();
+        let mut stream = TcpStream::connect(server.address).await.unwrap();
+        let request = format!("{head} HTTP/1.1\r\nHost: localhost\r\n{more}");
+        stream.write_all(request.as_bytes()).await.unwrap();
+        // Long enough that the server has decided.
+        tokio::time::sleep(Duration::from_millis(200)).await;
+        stream.write_all(late.as_bytes()).await.unwrap();
+        assert!(first_line(&mut stream).await.contains(" 404 "), "{head}, {body:?}");
+        stream.write_all(b"GET /healthz HTTP/1.1\r\nHost: localhost\r\n\r\n").await.unwrap();
+        let next = first_line(&mut stream).await;
+        assert!(next.contains(" 200 "), "{head}, {body:?}: {next:?}");
+    }
+}

@@ -9,6 +9,8 @@ const FIRST_PAUSE = 0.1;
 const LONGEST_PAUSE = 5;
 // The longest wait that a server may ask for, in seconds.
 const LONGEST = 30;
+// How long a creation that is under way is asked for, in seconds, if its answer may take any time.
+const LONGEST_CREATION = 600;
 
 /** A server: its address and the key to it. */
 class Link {
@@ -39,6 +41,7 @@ class Link {
    * `body` is sent as it is, or made by a function for each attempt. `ended` aborts the answer.
    */
   async ask(method, path, { body, headers = {}, repeatable = true, silence = this.timeout, ended } = {}) {
+    const begun = performance.now();
     for (let attempt = 0; ; attempt++) {
       const own = new AbortController();
       const timer = silence === null ? undefined : setTimeout(() => own.abort(), silence * 1000);
@@ -55,8 +58,9 @@ class Link {
         if (answer.ok) return answer;
         problem = await this.#refused(answer);
         const after = retryAfter(answer, problem);
-        const isUnderWay = problem.code === 'idempotency_key';
-        if (after === undefined || (attempt >= this.retries && !isUnderWay)) throw problem;
+        const waited = (performance.now() - begun) / 1000;
+        const isPatient = problem.code === 'idempotency_key' && waited < (silence ?? LONGEST_CREATION);
+        if (after === undefined || (attempt >= this.retries && !isPatient)) throw problem;
         pause = Math.max(after, pause);
       } catch (error) {
         if (error === problem) throw error;

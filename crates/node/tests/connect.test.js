@@ -80,6 +80,15 @@ test('what is made is made once, and a session’s run is not repeated', async (
   server.close();
 });
 
+test('a creation that stays under way is given up', async () => {
+  const underWay = [409, {}, { detail: 'wait', code: 'idempotency_key', blame: 'caller' }];
+  const server = await scripted([201, {}, { id: '0123' }], underWay);
+  const session = await connect({ url: server.url, timeout: 0.5, retries: 0 }).session();
+  await assert.rejects(session.fork(), { code: 'idempotency_key' });
+  assert.ok(server.seen.length > 2);
+  server.close();
+});
+
 test('a stream that breaks off is an error', async () => {
   const server = await scripted([200, STREAM, 'event: run\ndata: {"id":"1"}\n\n']);
   await assert.rejects(connect({ url: server.url }).run('1'), { code: 'server.lost' });

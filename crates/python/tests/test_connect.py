@@ -182,6 +182,15 @@ def test_what_is_made_is_made_once():
             assert runtime.session().id == "0123"
         keys = {headers["Idempotency-Key"] for _, _, headers, _ in server.seen}
         assert (len(server.seen), len(keys)) == (3, 1)
+    with (
+        Scripted((201, {}, SESSION), under_way) as server,
+        belljar.connect(server.url, timeout=0.5, retries=0, keep_sessions=True) as runtime,
+    ):
+        session = runtime.session()
+        with pytest.raises(belljar.BelljarError) as caught:
+            session.fork()
+        assert caught.value.code == "idempotency_key"
+        assert len(server.seen) > 2
 
 
 def test_a_silent_server():

@@ -29,6 +29,8 @@ _IDLE = 20.0
 _BACKOFF = 0.1
 # The longest wait before another attempt. A server that asks for more is not asked again.
 _LONGEST = 30.0
+# How long a creation that is under way is asked for, in seconds, if its answer may take any time.
+_LONGEST_CREATION = 600.0
 # Asynchronous calls at once; more wait.
 _THREADS = 256
 _PIECE = 256 << 10
@@ -287,6 +289,7 @@ class Link:
         """
         wanted = {**self._headers, **(headers or {})}
         wait = self.timeout if silence == _USUAL else silence
+        begun = time.monotonic()
         attempt = 0
         while True:
             sent = False
@@ -301,7 +304,9 @@ class Link:
                 sent = True
                 return self._checked(self._send(call, connection, method, path, body, wanted, wait))
             except _Again as again:
-                if again.seconds is None or (attempt >= self.retries and not again.is_under_way):
+                waited = time.monotonic() - begun
+                is_patient = again.is_under_way and waited < (wait or _LONGEST_CREATION)
+                if again.seconds is None or (attempt >= self.retries and not is_patient):
                     raise again.error from None
                 pause = max(again.seconds, _pause(attempt))
             except (OSError, http.client.HTTPException) as error:

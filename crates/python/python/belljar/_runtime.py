@@ -12,7 +12,6 @@ from ._options import RUN_OPTIONS, SESSION_OPTIONS, own_of, restored, split, unk
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Iterable
-    from types import TracebackType
     from typing import Any, Literal
 
     from typing_extensions import Self, Unpack
@@ -225,12 +224,7 @@ class Runtime(Handle):
     def __enter__(self) -> Self:
         return self
 
-    def __exit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        trace: TracebackType | None,
-    ) -> None:
+    def __exit__(self, *_: object) -> None:
         self.close()
 
     def __repr__(self) -> str:

@@ -19,7 +19,6 @@ if TYPE_CHECKING:
     import os
     from collections.abc import Iterable, Mapping
     from pathlib import Path
-    from types import TracebackType
 
     from typing_extensions import Self, Unpack
 
@@ -304,23 +303,13 @@ class Session(Handle):
     def __enter__(self) -> Self:
         return self
 
-    def __exit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        trace: TracebackType | None,
-    ) -> None:
+    def __exit__(self, *_: object) -> None:
         self.close()
 
     async def __aenter__(self) -> Self:
         return self
 
-    async def __aexit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        trace: TracebackType | None,
-    ) -> None:
+    async def __aexit__(self, *_: object) -> None:
         self.close()
 
     def __del__(self) -> None:

@@ -15,7 +15,6 @@ if TYPE_CHECKING:
     import os
     from collections.abc import Iterable, Mapping
     from pathlib import Path
-    from types import TracebackType
     from typing import Literal
 
     from typing_extensions import Self, Unpack
@@ -197,23 +196,13 @@ class StoredSessions(Handle):
     def __enter__(self) -> Self:
         return self
 
-    def __exit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        trace: TracebackType | None,
-    ) -> None:
+    def __exit__(self, *_: object) -> None:
         self.settle()
 
     async def __aenter__(self) -> Self:
         return self
 
-    async def __aexit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        trace: TracebackType | None,
-    ) -> None:
+    async def __aexit__(self, *_: object) -> None:
         await self.asettle()
 
     def __repr__(self) -> str:

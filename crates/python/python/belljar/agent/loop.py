@@ -8,7 +8,7 @@ from collections.abc import AsyncGenerator, AsyncIterator, Callable
 from contextlib import aclosing
 from dataclasses import dataclass, field
 from math import inf
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import belljar
 
@@ -29,9 +29,6 @@ from .events import (
 )
 from .models import Chat, Messages, Reply, pieces_of, reply_of
 from .prompt import NO_MORE_CODE, SYSTEM_PROMPT, observation_message, with_what_is_there
-
-if TYPE_CHECKING:
-    from types import TracebackType
 
 _TOOL = "python"
 
@@ -174,23 +171,13 @@ class Agent:
     def __enter__(self) -> Agent:
         return self
 
-    def __exit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        traceback: TracebackType | None,
-    ) -> None:
+    def __exit__(self, *_: object) -> None:
         self.close()
 
     async def __aenter__(self) -> Agent:
         return self
 
-    async def __aexit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        traceback: TracebackType | None,
-    ) -> None:
+    async def __aexit__(self, *_: object) -> None:
         self.close()
 
     async def _current_session(self) -> belljar.Session:

@@ -16,19 +16,23 @@ use libtest_mimic::{Arguments, Failed, Trial};
 use world::World;
 
 /// The files of attacks, and the command that is attacked.
-const FILES: [(&str, Target, &str); 5] = [
+const FILES: [(&str, Target, &str); 6] = [
     ("files", Target::Run, include_str!("attacks/files.py")),
     ("kernel", Target::Run, include_str!("attacks/kernel.py")),
     ("network", Target::Run, include_str!("attacks/network.py")),
     ("processes", Target::Run, include_str!("attacks/processes.py")),
     ("server", Target::Serve, include_str!("attacks/server.py")),
+    ("workers", Target::Worker, include_str!("attacks/workers.py")),
 ];
 const LEAST: usize = 60;
 
 #[derive(Clone, Copy)]
 enum Target {
     Run,
+    /// One process for all accounts.
     Serve,
+    /// A process for each account.
+    Worker,
 }
 
 /// An attack.
@@ -132,7 +136,8 @@ fn attack(case: Case, is_locked: bool) -> Result<Ended, Failed> {
     let before = world.state()?;
     let output = match case.target {
         Target::Run => world.run(case.name, case.source, is_locked)?,
-        Target::Serve => world.serve(case.name, case.source, is_locked)?,
+        Target::Serve => world.serve(case.name, case.source, is_locked, false)?,
+        Target::Worker => world.serve(case.name, case.source, is_locked, true)?,
     };
     let said = |what: &str| output.lines().find_map(|line| Some(line.strip_prefix(what)?.trim()));
     let ended = match (said("SUCCEEDED"), said("FAILED"), said("ABSENT")) {

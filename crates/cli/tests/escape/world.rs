@@ -67,7 +67,7 @@ pub(crate) struct State {
 impl World {
     pub(crate) fn new() -> std::io::Result<Self> {
         let folder = tempfile::Builder::new().prefix("belljar-escape-").tempdir()?;
-        for name in ["home/.ssh", "work", "data", "out", "keys", "state", "tmp"] {
+        for name in ["home/.ssh", "work", "data", "out", "keys", "state", "store", "tmp"] {
             std::fs::create_dir_all(folder.path().join(name))?;
         }
         for name in ["home/.ssh/id_ed25519", "home/keys.toml"] {
@@ -97,9 +97,9 @@ impl World {
     }
 
     /// The code of an attack, with what it knows.
-    fn code(&self, name: &str, source: &str) -> String {
+    fn code(&self, name: &str, source: &str, more: &Value) -> String {
         let low_port = (600..1024).find(|port| TcpListener::bind(("127.0.0.1", *port)).is_ok());
-        let world = json!({
+        let mut world = json!({
             "abstract": abstract_name(self.victim.process),
             "address": self.victim.address,
             "cache": cache(),
@@ -114,9 +114,13 @@ impl World {
             "secret": SECRET,
             "socket": self.path("victim.sock"),
             "state": self.path("state"),
+            "store": self.path("store"),
             "udp_port": self.victim.udp_port,
             "victim": self.victim.process,
         });
+        for (key, value) in more.as_object().into_iter().flatten() {
+            world[key] = value.clone();
+        }
         let numbers = numbers();
         format!("WORLD = {world}\nNUMBERS = {numbers}\n{PRELUDE}\n{source}\nattempt({name})\n")
     }
@@ -130,45 +134,50 @@ impl World {
             .arg(self.path("out"))
             .arg("--cache")
             .arg(cache())
-            .args(["-c", &self.code(name, source)])
+            .args(["-c", &self.code(name, source, &json!({}))])
             .output()?;
         Ok(String::from_utf8_lossy(&[output.stdout, output.stderr].concat()).into_owned())
     }
 
-    /// Has `belljar serve` run an attack for its only account, and returns what the run printed.
+    /// Has `belljar serve` run an attack for an account, and returns what the run printed. With
+    /// `is_isolated` the account has a process of its own, and another account has, too.
     pub(crate) fn serve(
         &self,
         name: &str,
         source: &str,
         is_locked: bool,
+        is_isolated: bool,
     ) -> std::io::Result<String> {
         let keys = self.path("keys/keys.toml");
-        let output = self.command().args(["key", "somebody", "--keys"]).arg(&keys).output()?.stdout;
-        let key = String::from_utf8_lossy(&output).trim().to_owned();
+        let mut made = Vec::new();
+        for account in ["somebody", "another"] {
+            let mut command = self.command();
+            let output = command.args(["key", account, "--keys"]).arg(&keys).output()?.stdout;
+            made.push(String::from_utf8_lossy(&output).trim().to_owned());
+        }
         let mut command = self.command();
         command.args(["serve", how(is_locked), "--listen", "127.0.0.1:0", "--json"]);
         command.arg("--keys").arg(keys).arg("--state").arg(self.path("state"));
+        command.args(["--isolate", if is_isolated { "accounts" } else { "none" }]);
+        command.arg("--store").arg(format!("file://{}", self.path("store").display()));
         command.arg("--cache").arg(cache()).stderr(Stdio::inherit());
         let mut server = Ends(command.spawn()?);
         let mut line = String::new();
         BufReader::new(server.0.stdout.take().expect("a pipe")).read_line(&mut line)?;
         let ready: Value = serde_json::from_str(&line)?;
         let address = ready["url"].as_str().and_then(|url| url.strip_prefix("http://"));
-        let mut stream = TcpStream::connect(address.expect("an address"))?;
-        let body = json!({"code": self.code(name, source)}).to_string();
-        write!(
-            stream,
-            "POST /v1/runs HTTP/1.1\r\nHost: localhost\r\nConnection: close\r\n\
-             Authorization: Bearer {key}\r\nContent-Type: application/json\r\n\
-             Content-Length: {}\r\n\r\n{body}",
-            body.len()
-        )?;
-        let mut answer = String::new();
-        stream.read_to_string(&mut answer)?;
-        let body = answer.split_once("\r\n\r\n").map_or("", |(_, body)| body);
-        let outcome: Value = serde_json::from_str(body).unwrap_or_default();
-        let printed = outcome["stdout"].as_str().filter(|text| !text.is_empty());
-        Ok(printed.map_or(answer.clone(), str::to_owned))
+        let address = address.expect("an address");
+        let mut knows = json!({});
+        if is_isolated {
+            let front = server.0.id();
+            let spawner = children(front).first().copied().expect("a front has a spawner");
+            let before = children(spawner);
+            post(address, &made[0], "print(1)")?;
+            let worker = children(spawner).into_iter().find(|child| !before.contains(child));
+            let worker = worker.expect("an account has a worker");
+            knows = json!({"front": front, "spawner": spawner, "worker": worker});
+        }
+        post(address, &made[1], &self.code(name, source, &knows))
     }
 
     pub(crate) fn state(&self) -> std::io::Result<State> {
@@ -197,6 +206,39 @@ impl World {
         }
         Ok(count)
     }
+}
+
+/// Has a server run code, and returns what it printed, or the whole answer if it printed nothing.
+fn post(address: &str, key: &str, code: &str) -> std::io::Result<String> {
+    let mut stream = TcpStream::connect(address)?;
+    let body = json!({"code": code}).to_string();
+    write!(
+        stream,
+        "POST /v1/runs HTTP/1.1\r\nHost: localhost\r\nConnection: close\r\n\
+         Authorization: Bearer {key}\r\nContent-Type: application/json\r\n\
+         Content-Length: {}\r\n\r\n{body}",
+        body.len()
+    )?;
+    let mut answer = String::new();
+    stream.read_to_string(&mut answer)?;
+    let body = answer.split_once("\r\n\r\n").map_or("", |(_, body)| body);
+    let outcome: Value = serde_json::from_str(body).unwrap_or_default();
+    let printed = outcome["stdout"].as_str().filter(|text| !text.is_empty());
+    Ok(printed.map_or(answer.clone(), str::to_owned))
+}
+
+/// The child processes of a process.
+fn children(parent: u32) -> Vec<u32> {
+    let processes = std::fs::read_dir("/proc").into_iter().flatten().flatten();
+    let numbers = processes.filter_map(|entry| entry.file_name().to_str()?.parse().ok());
+    numbers
+        .filter(|process: &u32| {
+            let stat = std::fs::read_to_string(format!("/proc/{process}/stat")).unwrap_or_default();
+            // After the name, which may contain anything: the state, and the parent.
+            let after = stat.rsplit_once(") ").map_or("", |(_, after)| after);
+            after.split(' ').nth(1) == Some(&parent.to_string())
+        })
+        .collect()
 }
 
 fn how(is_locked: bool) -> &'static str {

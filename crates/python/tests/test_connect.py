@@ -12,6 +12,7 @@ from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 import pytest
 
 import belljar
+from belljar import _http
 from belljar.agent import Agent
 from scripted import code
 
@@ -58,6 +59,42 @@ class Scripted:
     def __exit__(self, *_):
         self._server.shutdown()
         self._server.server_close()
+
+
+class Raw:
+    """A server that sends bytes, for each request the next, and then closes the connection."""
+
+    def __init__(self, *answers):
+        self._listener = socket.create_server(("127.0.0.1", 0))
+        self.url = f"http://127.0.0.1:{self._listener.getsockname()[1]}"
+        self.seen = []
+
+        def serve():
+            for answer in answers:
+                connection, _ = self._listener.accept()
+                with connection, connection.makefile("rb") as request:
+                    self.seen.append(request.readline())
+                    length = 0
+                    while (line := request.readline()) != b"\r\n":
+                        if line.lower().startswith(b"content-length:"):
+                            length = int(line.split(b":")[1])
+                    request.read(length)
+                    connection.sendall(answer)
+
+        self.thread = threading.Thread(target=serve, daemon=True)
+        self.thread.start()
+
+    def __enter__(self):
+        return self
+
+    def __exit__(self, *_):
+        self._listener.close()
+
+
+def raw(document, length=None, head=b"HTTP/1.1 200 OK"):
+    data = document if isinstance(document, bytes) else json.dumps(document).encode()
+    told = f"\r\nContent-Length: {length or len(data)}\r\nConnection: close\r\n\r\n"
+    return head + told.encode() + data
 
 
 OUTCOME = {"success": True, "stdout": "1\n", "result": None, "error": None, "files": []}
@@ -333,3 +370,143 @@ def test_an_agent_works_on_a_server(server):
     with Agent(chat, runtime=server, tools=[add]) as agent:
         result = agent.run("Add.")
     assert (result.answer, result.success) == ("It is 42.", True)
+
+
+def test_half_of_a_file_is_no_file(tmp_path):
+    outcome = {**OUTCOME, "run": "1", "files": [{"path": "out", "size": 100}]}
+    with Raw(raw(outcome), raw(b"half", 100)) as server:
+        runtime = belljar.connect(server.url)
+        run = runtime.run("1")
+        with pytest.raises(belljar.ServerError) as caught:
+            run.save(tmp_path)
+    assert caught.value.code == "server.lost"
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_saving_leaves_the_mask_of_the_process_alone(tmp_path, monkeypatch):
+    monkeypatch.setattr(os, "umask", lambda _: pytest.fail("other threads create files, too"))
+    outcome = {**OUTCOME, "run": "1", "files": [{"path": "out", "size": 1}]}
+    with Raw(raw(outcome), raw(b"x")) as server:
+        belljar.connect(server.url).run("1").save(tmp_path)
+    (tmp_path / "plain").touch()
+    assert (tmp_path / "out").stat().st_mode == (tmp_path / "plain").stat().st_mode
+
+
+@pytest.mark.parametrize("status", [301, 302, 307])
+def test_a_redirection_is_not_followed_and_is_no_answer(status):
+    moved = status, {"Location": "http://127.0.0.1:1/"}, "moved"
+    with Scripted((201, {}, SESSION), moved) as server, belljar.connect(server.url) as runtime:
+        session = runtime.session()
+        for call in (lambda: session.files.read("x"), lambda: session.run("1")):
+            with pytest.raises(belljar.ServerError) as caught:
+                call()
+            assert caught.value.code == "server.answer"
+        assert len(server.seen) == 3
+
+
+def test_a_page_is_no_answer():
+    with Raw(raw(b"<html>sign in</html>")) as server, belljar.connect(server.url) as runtime:
+        with pytest.raises(belljar.ServerError) as caught:
+            runtime.sessions()
+        assert caught.value.code == "server.answer"
+
+
+def test_errors_show_no_key():
+    with pytest.raises(belljar.RefusedError) as caught:
+        belljar.connect("http://127.0.0.1:1", "belljar_\nsecret")
+    assert caught.value.reasons[0].field == "key"
+    assert "secret" not in str(caught.value)
+    with pytest.raises(belljar.RefusedError) as caught:
+        belljar.connect("https://secret@example.org")
+    assert "secret" not in str(caught.value)
+    # Files of keys end with a line break.
+    with Scripted((200, {}, {"sessions": []})) as server:
+        with belljar.connect(server.url, "belljar_key\n") as runtime:
+            assert runtime.sessions() == []
+        assert server.seen[0][2]["Authorization"] == "Bearer belljar_key"
+
+
+def test_a_file_that_grows_is_sent_as_long_as_it_was(tmp_path, monkeypatch):
+    path = tmp_path / "log"
+    path.write_bytes(b"start")
+    length = _http._length
+
+    def then_grows(file):
+        found = length(file)
+        path.write_bytes(b"start" + b"GET / HTTP/1.1\r\n\r\n")
+        return found
+
+    monkeypatch.setattr(_http, "_length", then_grows)
+    entry = {"path": "log", "kind": "file", "size": 5}
+    answers = (201, {}, SESSION), (200, {}, entry), (200, {}, {"entries": []})
+    with Scripted(*answers) as server, belljar.connect(server.url, keep_sessions=True) as runtime:
+        session = runtime.session()
+        session.files.write("log", path)
+        assert list(session.files.list()) == []
+        assert [method for method, *_ in server.seen] == ["POST", "PUT", "GET"]
+        assert server.seen[1][3] == b"start"
+
+
+def test_paths_stay_in_their_session():
+    with Scripted((201, {}, SESSION)) as server, belljar.connect(server.url) as runtime:
+        session = runtime.session()
+        with pytest.raises(belljar.SessionError):
+            session.files.remove("../../another")
+        assert len(server.seen) == 1
+
+
+async def test_a_call_that_is_cancelled_while_it_connects_is_not_sent(monkeypatch):
+    connecting, cancelled = threading.Event(), threading.Event()
+    connect = _http._Joined.connect
+
+    def slowly(connection):
+        connecting.set()
+        assert cancelled.wait(10)
+        connect(connection)
+
+    monkeypatch.setattr(_http._Joined, "connect", slowly)
+    with Scripted((200, {}, OUTCOME)) as server, belljar.connect(server.url) as runtime:
+        task = asyncio.ensure_future(runtime.arun("1"))
+        await asyncio.to_thread(connecting.wait)
+        task.cancel()
+        with pytest.raises(asyncio.CancelledError):
+            await task
+        cancelled.set()
+        await asyncio.sleep(0.2)
+        assert server.seen == []
+
+
+def test_the_garbage_collector_may_drop_files_anywhere():
+    from concurrent.futures import thread
+
+    outcome = {**OUTCOME, "run": "1"}
+    with Scripted((200, {}, outcome)) as server, belljar.connect(server.url) as runtime:
+        runs = [runtime.run("1")]
+        # As inside of `submit` of any pool of threads.
+        with thread._global_shutdown_lock:
+            dropping = threading.Thread(target=runs.clear, daemon=True)
+            dropping.start()
+            dropping.join(5)
+            assert not dropping.is_alive()
+        runtime.close()
+        assert [method for method, *_ in server.seen] == ["POST", "DELETE"]
+
+
+@pytest.mark.skipif(not hasattr(os, "fork"), reason="there is no fork")
+def test_a_fork_that_closes_ends_no_call_of_its_parent():
+    with socket.create_server(("127.0.0.1", 0)) as listener:
+        runtime = belljar.connect(f"http://127.0.0.1:{listener.getsockname()[1]}")
+        runs = []
+        running = threading.Thread(target=lambda: runs.append(runtime.run("1")))
+        running.start()
+        connection, _ = listener.accept()
+        with connection:
+            connection.recv(1 << 16)
+            child = os.fork()
+            if child == 0:
+                runtime.close()
+                os._exit(0)
+            os.waitpid(child, 0)
+            connection.sendall(raw(OUTCOME))
+            running.join(10)
+        assert runs[0].success

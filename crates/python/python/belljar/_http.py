@@ -10,6 +10,8 @@ import select
 import socket
 import threading
 import time
+import weakref
+from queue import SimpleQueue
 from typing import TYPE_CHECKING, Any, BinaryIO
 from urllib.parse import unquote, urlsplit
 
@@ -42,36 +44,37 @@ _USUAL = -1.0
 class Call:
     """A call of the caller's, which may take several requests. Any thread may abort it."""
 
-    __slots__ = ("_connection", "_lock", "aborted", "loop")
+    __slots__ = ("_lock", "_socket", "aborted", "loop")
 
     def __init__(self, loop: asyncio.AbstractEventLoop | None = None) -> None:
         self.aborted = threading.Event()
         self.loop = loop
         self._lock = threading.Lock()
-        self._connection: http.client.HTTPConnection | None = None
+        self._socket: socket.socket | None = None
 
     def hold(self, connection: http.client.HTTPConnection) -> None:
         """Names the connection that an abort ends."""
         with self._lock:
-            self._connection = connection
+            # An answer with `Connection: close` takes the socket from its connection.
+            self._socket = connection.sock
             if self.aborted.is_set():
                 raise Aborted
 
     def release(self) -> None:
         """The connection is free for other calls."""
         with self._lock:
-            self._connection = None
+            self._socket = None
 
     def abort(self) -> None:
         """Ends the call: the server interrupts its run."""
         with self._lock:
             self.aborted.set()
-            held = self._connection.sock if self._connection is not None else None
-        if held is not None:
-            try:
-                held.shutdown(socket.SHUT_RDWR)
-            except (OSError, ValueError):
-                pass
+            if self._socket is not None:
+                try:
+                    # That of `SSLSocket` would first turn encryption off for other threads.
+                    socket.socket.shutdown(self._socket, socket.SHUT_RDWR)
+                except (OSError, ValueError):
+                    pass
 
 
 class Aborted(Exception):
@@ -103,6 +106,14 @@ class Answer:
         self._done()
         return data
 
+    def json(self) -> Any:
+        """The whole body, from JSON."""
+        data = self.read()
+        try:
+            return json.loads(data) if data else None
+        except ValueError:
+            raise self._link.strange(self.status) from None
+
     def copy(self, to: BinaryIO) -> None:
         """Writes the body to a file as it arrives."""
         while True:
@@ -113,6 +124,9 @@ class Answer:
             if not piece:
                 break
             to.write(piece)
+        # Unlike `read()`, `read(n)` does not say that the connection was lost.
+        if left := getattr(self._response, "length", None):
+            raise self.broken(http.client.IncompleteRead(b"", left))
         self._done()
 
     def events(self) -> Iterator[tuple[str, Any]]:
@@ -132,7 +146,12 @@ class Answer:
             elif text.startswith(b"event:"):
                 name = text[6:].strip().decode()
             elif not text and data:
-                yield name, json.loads(b"\n".join(data))
+                try:
+                    told = json.loads(b"\n".join(data))
+                except ValueError:
+                    self.close()
+                    raise self._link.strange(self.status) from None
+                yield name, told
                 name, data = "", []
             if not line:
                 break
@@ -176,11 +195,17 @@ class Link:
         self.retries = retries
         self._connect, self._base = _connector(self.url, context)
         self._headers = {"Accept": "application/json", "User-Agent": "belljar-python"}
-        if key:
+        if key := (key or "").strip():
+            # An error must not show it.
+            if not (key.isascii() and key.isprintable()):
+                message = "the key has characters that no key has"
+                raise make(message, "refused", reasons=[("key", "invalid", message)])
             self._headers["Authorization"] = f"Bearer {key}"
         self._lock = threading.Lock()
         self._idle: list[tuple[float, _Joined]] = []
         self._pools: dict[str, ThreadPoolExecutor] = {}
+        self._dropped: SimpleQueue[Callable[[], None] | None] = SimpleQueue()
+        self._dropper: threading.Thread | None = None
         self._calls: set[Call] = set()
         self._process = os.getpid()
         self.is_closed = False
@@ -237,6 +262,23 @@ class Link:
             # The interpreter exits.
             pass
 
+    def drop(self, work: Callable[[], object]) -> None:
+        """Does small work on another thread, after `expect_drops`. Takes no lock, because the
+        garbage collector may call it while this thread holds one.
+        """
+        self._dropped.put(lambda: self.later(work))
+
+    def expect_drops(self) -> None:
+        """Starts the thread for `drop`."""
+        with self._lock:
+            if self._dropper is None:
+                # It keeps no link alive, and ends with it.
+                weakref.finalize(self, self._dropped.put, None)
+                self._dropper = threading.Thread(
+                    target=_work, args=(self._dropped,), name="belljar-drops", daemon=True
+                )
+                self._dropper.start()
+
     def _pool(self, name: str) -> ThreadPoolExecutor:
         with self._lock:
             if name not in self._pools:
@@ -255,6 +297,13 @@ class Link:
 
     def close(self) -> None:
         """Aborts all calls, and closes the connections. Later calls raise."""
+        if self._process != os.getpid():
+            # The connections are those of the process before the fork, which still uses them.
+            self.is_closed = True
+            return
+        if self._dropper is not None:
+            self._dropped.put(None)
+            self._dropper.join()
         with self._lock:
             answers = self._pools.pop("answers", None)
         if answers is not None:
@@ -301,6 +350,7 @@ class Link:
                     connection.connect()
                     assert connection.sock is not None
                     connection.sock.setsockopt(socket.SOL_SOCKET, socket.SO_KEEPALIVE, 1)
+                    call.hold(connection)
                 sent = True
                 return self._checked(self._send(call, connection, method, path, body, wanted, wait))
             except _Again as again:
@@ -334,8 +384,7 @@ class Link:
         if body is not None:
             body = body if isinstance(body, bytes) else dumped(body)
             headers["Content-Type"] = "application/json"
-        read = self.ask(call, method, path, body, headers, **options).read()
-        return json.loads(read) if read else None
+        return self.ask(call, method, path, body, headers, **options).json()
 
     def _take(self) -> _Joined:
         self.check()
@@ -373,8 +422,9 @@ class Link:
         try:
             if callable(body):
                 with body() as file:
-                    headers = {**headers, "Content-Length": str(_length(file))}
-                    connection.request(method, path, file, headers)
+                    length = _length(file)
+                    headers = {**headers, "Content-Length": str(length)}
+                    connection.request(method, path, _Start(file, length), headers)
             else:
                 connection.request_joined(method, path, body, headers)
         except (BrokenPipeError, ConnectionResetError):
@@ -383,7 +433,8 @@ class Link:
         return Answer(self, call, connection)
 
     def _checked(self, answer: Answer) -> Answer:
-        if answer.status < 400:
+        # A redirection is not followed: it may lead to another server.
+        if 200 <= answer.status < 300:
             return answer
         after = answer.header("Retry-After")
         error = self._refused(answer)
@@ -396,7 +447,7 @@ class Link:
                 seconds = 1.0
         elif is_under_way:
             seconds = _BACKOFF
-        if seconds is not None and seconds > _LONGEST:
+        if seconds is not None and not seconds <= _LONGEST:
             seconds = None
         raise _Again(error, seconds, is_under_way)
 
@@ -404,8 +455,12 @@ class Link:
         try:
             return refused(json.loads(answer.read()))
         except (ValueError, KeyError, TypeError, AttributeError):
-            message = f"{self.url} answered {answer.status}, and not as a belljar server does"
-            return make(message, "server.answer", "machine")
+            return self.strange(answer.status)
+
+    def strange(self, status: int) -> BelljarError:
+        """The exception for an answer of something else."""
+        message = f"{self.url} answered {status}, and not as a belljar server does"
+        return make(message, "server.answer", "machine")
 
     def lost(self, error: Exception, sent: bool) -> Exception:
         """The exception for a connection that failed."""
@@ -442,7 +497,13 @@ def dumped(value: Any) -> bytes:
 
 def _pause(attempt: int) -> float:
     jitter: float = random.uniform(0.75, 1.25)  # noqa: S311
-    return min(_BACKOFF * 2.0**attempt, 5.0) * jitter
+    return min(_BACKOFF * 2.0 ** min(attempt, 10), 5.0) * jitter
+
+
+def _work(queue: SimpleQueue[Callable[[], None] | None]) -> None:
+    while (work := queue.get()) is not None:
+        work()
+        del work
 
 
 def _length(file: BinaryIO) -> int:
@@ -450,6 +511,21 @@ def _length(file: BinaryIO) -> int:
     length = file.seek(0, os.SEEK_END) - at
     file.seek(at)
     return length
+
+
+class _Start:
+    """The first bytes of a file. What is appended meanwhile would be another request."""
+
+    def __init__(self, file: BinaryIO, length: int) -> None:
+        self._file = file
+        self._left = length
+
+    def read(self, size: int = _PIECE, /) -> bytes:
+        piece = self._file.read(min(size, self._left))
+        if not piece and self._left:
+            raise OSError("the file became shorter while it was sent")
+        self._left -= len(piece)
+        return piece
 
 
 def _can_be_read(held: socket.socket) -> bool:
@@ -499,17 +575,23 @@ class _UnixConnection(_Joined):
 
 def _connector(url: str, context: ssl.SSLContext | None) -> tuple[Callable[[], _Joined], str]:
     """What makes connections to a URL, and the path below which the server is."""
-    parts = urlsplit(url)
+    # What is before it may be a key.
+    shown = url.rpartition("@")[2]
+    message = f"{shown} is not the address of a server: http://HOST:PORT or https://HOST"
+    invalid = make(message, "refused", reasons=[("url", "invalid", message)])
+    try:
+        parts = urlsplit(url)
+        port = parts.port or (443 if parts.scheme == "https" else 80)
+    except ValueError:
+        raise invalid from None
     if parts.scheme == "unix":
         path = unquote(parts.path)
         return lambda: _UnixConnection(path), ""
     host, base = parts.hostname or "", parts.path.rstrip("/")
     is_odd = parts.query or parts.fragment or parts.username or parts.password
     if parts.scheme not in ("http", "https") or not host or is_odd:
-        message = f"{url} is not the address of a server: http://HOST:PORT or https://HOST"
-        raise make(message, "refused", reasons=[("url", "invalid", message)])
+        raise invalid
     if parts.scheme == "http":
-        port = parts.port or 80
         return lambda: _Joined(host, port, blocksize=_PIECE), base
 
     def secure() -> _Joined:
@@ -518,7 +600,7 @@ def _connector(url: str, context: ssl.SSLContext | None) -> tuple[Callable[[], _
             import ssl
 
             context = ssl.create_default_context()
-        at, port = _proxy(host), parts.port or 443
+        at = _proxy(host)
         if at is None:
             return _SecureConnection(host, port, blocksize=_PIECE, context=context)
         connection = _SecureConnection(*at[:2], blocksize=_PIECE, context=context)

@@ -7,7 +7,6 @@ from __future__ import annotations
 
 import json
 import os
-import tempfile
 import uuid
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -125,6 +124,7 @@ class Runtime:
         """A session of this object's, which ends with it unless sessions are kept."""
         if not self.keep_sessions:
             self.own.add(about["id"])
+            self.link.expect_drops()
         return Session(self, about["id"], tools)
 
     def _found(self, call: Call, id: str, tools: _Tools | None = None) -> Session:
@@ -155,7 +155,7 @@ class Runtime:
         def work(call: Call) -> Session:
             headers = {**_once(), "Content-Type": "application/octet-stream"}
             answer = self.link.ask(call, "POST", path, body, headers, silence=None)
-            return self.made(json.loads(answer.read()), tools)
+            return self.made(answer.json(), tools)
 
         return self.link.do(work, later)
 
@@ -299,13 +299,13 @@ class Session:
         return self._link.do(lambda call: self._get(call, path).read(), later)
 
     def _get(self, call: Call, path: str) -> Answer:
-        return self._link.ask(call, "GET", self._path + "/files/" + quote(path))
+        return self._link.ask(call, "GET", self._path + "/files/" + _quoted(path))
 
     def _write(self, call: Call, path: str, content: Any) -> Any:
         headers = {"Content-Type": "application/octet-stream"}
         body = body_of(content)
-        answer = self._link.ask(call, "PUT", f"{self._path}/files/{quote(path)}", body, headers)
-        return json.loads(answer.read())
+        answer = self._link.ask(call, "PUT", f"{self._path}/files/{_quoted(path)}", body, headers)
+        return answer.json()
 
     def copy_to(self, files: Any, dir: str | os.PathLike[str], later: bool) -> Any:
         def work(call: Call) -> list[str]:
@@ -375,7 +375,7 @@ class Session:
         link, id = self._link, self.id
         if id in self._runtime.own:
             self._runtime.own.discard(id)
-            link.later(lambda: _ended(link, Call(), id))
+            link.drop(lambda: _ended(link, Call(), id))
 
     def _tell(
         self,
@@ -433,7 +433,7 @@ class Files:
             headers["Range"] = f"bytes={start}-{'' if end is None else end - 1}"
 
         def work(call: Call) -> bytes:
-            where = f"{self._path}/files/{quote(path)}"
+            where = f"{self._path}/files/{_quoted(path)}"
             try:
                 return self._link.ask(call, "GET", where, None, headers).read()
             except BelljarError as error:
@@ -454,7 +454,7 @@ class Files:
         return self._tell("POST", "/rename", {"from": from_, "to": to}, later)
 
     def remove(self, path: str, later: bool) -> Any:
-        return self._tell("DELETE", "/files/" + quote(path), None, later)
+        return self._tell("DELETE", "/files/" + _quoted(path), None, later)
 
     def _tell(self, method: str, path: str, body: Any, later: bool) -> Any:
         def work(call: Call) -> None:
@@ -470,6 +470,7 @@ class RunFiles:
         self._link = link
         self._run: str | None = run
         self._files = files
+        link.expect_drops()
 
     def read(self, path: str) -> bytes:
         data: bytes = self._link.do(lambda call: self._get(call, path).read(), False)
@@ -485,13 +486,13 @@ class RunFiles:
     def _get(self, call: Call, path: str) -> Answer:
         if self._run is None:
             raise ValueError("the files of this run were removed")
-        return self._link.ask(call, "GET", f"/v1/runs/{self._run}/files/{quote(path)}")
+        return self._link.ask(call, "GET", f"/v1/runs/{self._run}/files/{_quoted(path)}")
 
     def close(self) -> None:
         run, self._run = self._run, None
         if run is not None:
             link, path = self._link, f"/v1/runs/{run}"
-            link.later(lambda: link.json(Call(), "DELETE", path, silence=10.0))
+            link.drop(lambda: link.json(Call(), "DELETE", path, silence=10.0))
 
     def __del__(self) -> None:
         self.close()
@@ -581,7 +582,7 @@ def _run(
     silence = _with(link, seconds)
     if watch is None:
         answer = link.ask(call, "POST", path, body, headers, repeatable=repeatable, silence=silence)
-        return json.loads(answer.read())
+        return answer.json()
     headers["Accept"] = "text/event-stream"
     answer = link.ask(call, "POST", path, body, headers, repeatable=False, silence=silence)
     return watch.outcome(call, answer)
@@ -673,19 +674,19 @@ def _inside(path: str) -> list[str]:
 
 def _save(answer: Answer, target: Path) -> None:
     """Writes a body to a file, which is there when it is complete."""
-    handle, name = tempfile.mkstemp(dir=target.parent, prefix=".belljar-")
+    part = target.parent / f".belljar-{uuid.uuid4().hex}"
     try:
-        with os.fdopen(handle, "wb") as file:
+        with part.open("xb") as file:
             answer.copy(file)
-        os.chmod(name, 0o666 & ~_umask())
-        os.replace(name, target)
+        part.replace(target)
     except BaseException:
         answer.close()
-        Path(name).unlink(missing_ok=True)
+        part.unlink(missing_ok=True)
         raise
 
 
-def _umask() -> int:
-    mask = os.umask(0o077)
-    os.umask(mask)
-    return mask
+def _quoted(path: str) -> str:
+    # Proxies take `..` for the directory above, which is another part of the API.
+    if ".." in path.split("/"):
+        raise make(f"{path!r} has `..`", "session.path")
+    return quote(path)

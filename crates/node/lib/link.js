@@ -18,29 +18,35 @@ class Link {
 
   constructor({ url = process.env.BELLJAR_URL, key = process.env.BELLJAR_KEY, timeout = 60, retries = 4 }) {
     if (url === undefined || url === '') throw argument('url', 'is missing: give one, or set BELLJAR_URL');
+    // What is before it may be a key.
+    const shown = String(url).split('@').at(-1);
     let parts;
     try {
       parts = new URL(url);
     } catch {
-      throw argument('url', `is ${url}, not the address of a server`);
+      throw argument('url', `is ${shown}, not the address of a server`);
     }
     const { protocol, username, search, hash } = parts;
     if (!['http:', 'https:'].includes(protocol) || username || search || hash) {
-      throw argument('url', `is ${url}, not the address of a server`);
+      throw argument('url', `is ${shown}, not the address of a server`);
     }
+    // `fetch` would show it in its error.
+    if (/[^ -~]/.test(key?.trim())) throw argument('key', 'has characters that no key has');
     if (timeout !== null && !(timeout > 0)) throw argument('timeout', 'is neither seconds nor null');
     this.url = url.replace(/\/+$/, '');
     this.timeout = timeout;
     this.retries = retries;
-    this.#headers = key ? { authorization: `Bearer ${key}` } : {};
+    this.#headers = key ? { authorization: `Bearer ${key.trim()}` } : {};
   }
 
   /**
    * Sends a request until it is answered, and throws what the server refuses. It is sent again if the
    * server was not reached, answers that it is busy, or, if `repeatable`, if the connection was lost.
    * `body` is sent as it is, or made by a function for each attempt. `ended` aborts the answer.
+   * Returns the answer's body, or with `isStream` the answer itself.
    */
-  async ask(method, path, { body, headers = {}, repeatable = true, silence = this.timeout, ended } = {}) {
+  async ask(method, path, options = {}) {
+    const { body, headers = {}, repeatable = true, silence = this.timeout, ended, isStream } = options;
     const begun = performance.now();
     for (let attempt = 0; ; attempt++) {
       const own = new AbortController();
@@ -53,9 +59,11 @@ class Link {
           headers: { ...this.#headers, ...headers },
           body: typeof body === 'function' ? body() : body,
           duplex: 'half',
+          // It may lead to another server.
+          redirect: 'manual',
           signal: ended === undefined ? own.signal : AbortSignal.any([ended, own.signal]),
         });
-        if (answer.ok) return answer;
+        if (answer.ok) return isStream ? answer : await whole(answer, timer);
         problem = await this.#refused(answer);
         const after = retryAfter(answer, problem);
         const waited = (performance.now() - begun) / 1000;
@@ -80,9 +88,17 @@ class Link {
   async json(method, path, document, options = {}) {
     const headers = { ...options.headers, 'content-type': 'application/json' };
     const body = document === undefined ? undefined : JSON.stringify(document);
-    const answer = await this.ask(method, path, { ...options, body, headers: body ? headers : options.headers });
-    const text = await answer.text();
-    return text === '' ? undefined : JSON.parse(text);
+    return this.parsed(await this.ask(method, path, { ...options, body, headers: body ? headers : options.headers }));
+  }
+
+  /** What an answer's body says in JSON. */
+  parsed(body) {
+    if (body.length === 0) return undefined;
+    try {
+      return JSON.parse(body);
+    } catch {
+      throw this.#strange('without JSON');
+    }
   }
 
   /** The server-sent events of an answer, as `[type, data]` with the data's JSON text. */
@@ -136,9 +152,13 @@ class Link {
     try {
       return told(await answer.json());
     } catch {
-      const text = `${this.url} answered ${answer.status}, and not as a belljar server does`;
-      return new BelljarError(text, { code: 'server.answer', blame: 'machine' });
+      return this.#strange(answer.status);
     }
+  }
+
+  #strange(how) {
+    const text = `${this.url} answered ${how}, and not as a belljar server does`;
+    return new BelljarError(text, { code: 'server.answer', blame: 'machine' });
   }
 
   lost(error, isLate, isReached) {
@@ -150,6 +170,16 @@ class Link {
         : ['server.unreachable', `${this.url} cannot be reached: ${why}`];
     return new BelljarError(text, { code, blame: 'machine' });
   }
+}
+
+/** The body of an answer. The timer starts again with each piece. */
+async function whole(answer, timer) {
+  const pieces = [];
+  for await (const piece of answer.body ?? []) {
+    timer?.refresh();
+    pieces.push(piece);
+  }
+  return Buffer.concat(pieces);
 }
 
 /** The error for a problem that the server tells. */

@@ -50,7 +50,7 @@ class Runtime {
       repeatable: described === undefined && listener === undefined,
     });
     const read = async (file) => {
-      if (run !== undefined) return bytes(this.#link, `/v1/runs/${run}/files/${quoted(file)}`);
+      if (run !== undefined) return this.#link.ask('GET', `/v1/runs/${run}/files/${quoted(file)}`);
       const text = `the run left no file ${file}`;
       throw new BelljarError(text, { code: 'no_such_file', blame: 'caller' });
     };
@@ -92,7 +92,7 @@ class Runtime {
       headers: { ...once(), 'content-type': 'application/octet-stream' },
       silence: null,
     });
-    return new Session(this.#link, (await answer.json()).id, described, answerer);
+    return new Session(this.#link, this.#link.parsed(answer).id, described, answerer);
   }
 
   lockdown() {
@@ -165,22 +165,22 @@ class Session {
 
   async checkpoint(file) {
     this.#check();
-    const answer = await this.#link.ask('GET', `${this.#path}/checkpoint`, { silence: null });
+    const answer = await this.#link.ask('GET', `${this.#path}/checkpoint`, { silence: null, isStream: true });
     const part = path.join(path.dirname(file), `.belljar-${crypto.randomUUID()}`);
     try {
       await pipeline(Readable.fromWeb(answer.body), fs.createWriteStream(part));
       await fs.promises.rename(part, file);
     } catch (error) {
       await fs.promises.rm(part, { force: true });
-      throw error;
+      // Errors of the file have a path or a system call.
+      throw error.syscall === undefined ? this.#link.lost(error, false, true) : error;
     }
   }
 
   async get(name) {
     this.#check();
     try {
-      const answer = await this.#link.ask('GET', `${this.#path}/variables/${segment(name)}`);
-      return await answer.text();
+      return String(await this.#link.ask('GET', `${this.#path}/variables/${segment(name)}`));
     } catch (error) {
       if (error.code === 'session.no_variable') return undefined;
       throw error;
@@ -224,7 +224,7 @@ class Files {
   }
 
   async read(file) {
-    return bytes(this.#link, `${this.#path}/files/${quoted(file)}`);
+    return this.#link.ask('GET', `${this.#path}/files/${quoted(file)}`);
   }
 
   async write(file, data) {
@@ -277,27 +277,28 @@ async function follow(link, where, asked, { listener, described, answerer, stop,
     headers: { 'content-type': 'application/json', accept: 'text/event-stream' },
     repeatable,
     ended: gone.signal,
+    isStream: true,
   });
   let outcome;
   for await (const [type, text] of link.events(answer, () => gone.abort())) {
-    if (type === 'outcome') outcome = JSON.parse(text);
-    else if (type === 'problem') throw told(JSON.parse(text));
+    if (type === 'outcome') outcome = link.parsed(text);
+    else if (type === 'problem') throw told(link.parsed(text));
     else if (type === 'run') {
-      const { id } = JSON.parse(text);
+      const { id } = link.parsed(text);
       // Too late for a run that has ended.
       stop?.hear(() => link.json('POST', `/v1/runs/${id}/interrupt`).catch(() => undefined));
-    } else if (type === 'call') replied(link, answerer, JSON.parse(text));
+    } else if (type === 'call') replied(link, answerer, link.parsed(text)).catch(() => undefined);
     else if (type !== 'call_cancelled') listener?.(text.trim());
   }
   if (outcome === undefined) throw link.lost('the stream ended early', false, true);
   return outcome;
 }
 
-/** Answers a call. Never rejects: a run that has ended takes no answer. */
+/** Answers a call. It fails for a run that has ended, and for a tool that nobody has. */
 async function replied(link, answerer, { id, name, arguments: given }) {
   const body = await answerer(name, JSON.stringify(given));
   const headers = { 'content-type': 'application/json' };
-  await link.ask('POST', `/v1/calls/${id}`, { body, headers }).catch(() => undefined);
+  await link.ask('POST', `/v1/calls/${id}`, { body, headers });
 }
 
 /** A request with the contents of the files of this machine that it names. */
@@ -307,10 +308,6 @@ function withFiles(asked) {
     typeof file?.path === 'string' ? { base64: fs.readFileSync(file.path).toString('base64') } : file;
   const files = Object.entries(asked.files).map(([name, file]) => [name, content(file)]);
   return { ...asked, files: Object.fromEntries(files) };
-}
-
-async function bytes(link, where) {
-  return Buffer.from(await (await link.ask('GET', where)).arrayBuffer());
 }
 
 function quoted(file) {

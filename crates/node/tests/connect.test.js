@@ -3,7 +3,10 @@
 // What only a runtime does that is a server: the tests of both are in the other files.
 
 const assert = require('node:assert/strict');
+const fs = require('node:fs');
 const http = require('node:http');
+const os = require('node:os');
+const path = require('node:path');
 const { test } = require('node:test');
 const { BelljarError, connect } = require('..');
 const { isThere, runtimes } = require('./both.js');
@@ -17,12 +20,20 @@ async function scripted(...answers) {
       const answer = answers.length > 1 ? answers.shift() : answers[0];
       if (answer === null) return request.socket.destroy();
       const [status, headers, body] = answer;
-      response.writeHead(status, headers).end(typeof body === 'string' ? body : JSON.stringify(body));
+      const text = typeof body === 'string' ? body : JSON.stringify(body);
+      response.writeHead(status, headers);
+      // The rest of a body that is said to be longer never comes.
+      if (headers['content-length'] > text.length) response.write(text);
+      else response.end(text);
     });
   });
   await new Promise((resolve) => server.listen(0, '127.0.0.1', resolve));
   const url = `http://127.0.0.1:${server.address().port}`;
-  return { url, seen, close: () => server.close() };
+  const close = (isAll) => {
+    server.close();
+    if (isAll) server.closeAllConnections();
+  };
+  return { url, seen, close };
 }
 
 const STREAM = { 'content-type': 'text/event-stream' };
@@ -101,6 +112,56 @@ test('a silent server', async () => {
   const url = `http://127.0.0.1:${server.address().port}`;
   await assert.rejects(connect({ url, timeout: 0.2 }).run('1'), { code: 'server.timeout' });
   server.closeAllConnections();
+  server.close();
+});
+
+test('a body that is not whole is an error of the client', async () => {
+  const made = [201, {}, { id: '0123' }];
+  const half = [200, { 'content-length': 100 }, 'half'];
+  const server = await scripted(made, half);
+  const { url } = server;
+  const session = await connect({ url, timeout: 0.2, retries: 0 }).session();
+  await assert.rejects(session.files.read('x'), { name: 'BelljarError', code: 'server.timeout' });
+  server.close(true);
+  const page = await scripted([200, {}, '<html>sign in</html>']);
+  await assert.rejects(connect({ url: page.url }).check('1'), { code: 'server.answer' });
+  page.close();
+});
+
+test('a half checkpoint is not kept', async () => {
+  const dir = fs.mkdtempSync(path.join(os.tmpdir(), 'belljar-'));
+  const server = await scripted([201, {}, { id: '0123' }], [200, { 'content-length': 100 }, 'half']);
+  const session = await connect({ url: server.url }).session();
+  setTimeout(() => server.close(true), 300);
+  await assert.rejects(session.checkpoint(path.join(dir, 'c')), { code: 'server.lost' });
+  assert.deepEqual(fs.readdirSync(dir), []);
+  fs.rmdirSync(dir);
+});
+
+test('a redirection is not followed', async () => {
+  const other = await scripted([200, {}, '{}']);
+  for (const status of [301, 302, 307]) {
+    const server = await scripted([status, { location: other.url }, 'moved']);
+    await assert.rejects(connect({ url: server.url }).check('1'), { code: 'server.answer' });
+    server.close();
+  }
+  assert.equal(other.seen.length, 0);
+  other.close();
+});
+
+test('errors show no key', async () => {
+  const url = 'http://127.0.0.1:1';
+  const isHidden = (error) => error.code === 'argument' && !error.message.includes('secret');
+  assert.throws(() => connect({ url, key: 'belljar_\nsecret' }), isHidden);
+  assert.throws(() => connect({ url: 'https://secret@example.org' }), isHidden);
+});
+
+test('a call of a tool that nobody has ends nothing', async () => {
+  const call = 'event: call\ndata: {"id":"1","name":"x","arguments":{}}\n\n';
+  const server = await scripted([200, STREAM, call + OUTCOME]);
+  assert.equal((await connect({ url: server.url }).run('1')).stdout, '1\n');
+  // A rejection that nobody handles would end the process.
+  await new Promise(setImmediate);
   server.close();
 });
 

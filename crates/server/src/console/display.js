@@ -72,17 +72,23 @@ function pre(value) {
     return el('pre', { tabindex: '0' }, text(shown, MAX_TEXT));
 }
 
-/** An image. An SVG document in an `img` runs no scripts and loads nothing. */
+/** An image. */
 export function image(type, value, urls, alternative) {
-    let content = value;
-    if (type !== 'image/svg+xml') {
-        try {
-            content = Uint8Array.from(atob(String(value).replace(/\s/g, '')), (c) => c.charCodeAt(0));
-        } catch {
-            return el('p', { class: 'note' }, 'An image that is not base64');
-        }
+    if (type === 'image/svg+xml') return drawing(String(value), alternative);
+    try {
+        const content = Uint8Array.from(atob(String(value).replace(/\s/g, '')), (c) => c.charCodeAt(0));
+        return picture(urls.of(content, type), alternative);
+    } catch {
+        return el('p', { class: 'note' }, 'An image that is not base64');
     }
-    return picture(urls.of(content, type), alternative);
+}
+
+/**
+ * An SVG document in an `img` runs no scripts and loads nothing. Its user may open it in a tab, where a
+ * blob would have the origin of the console.
+ */
+function drawing(content, alternative) {
+    return picture(`data:image/svg+xml;charset=utf-8,${encodeURIComponent(content.toWellFormed())}`, alternative);
 }
 
 function picture(src, alternative) {
@@ -113,8 +119,9 @@ export function frame(html, title) {
 /** A preview of a file's content. */
 export function preview(path, content, urls, isWhole) {
     const type = TYPES[path.split('.').pop().toLowerCase()];
-    if (IMAGES.includes(type) && isWhole) return picture(urls.of(content, type), path);
     const decoded = new TextDecoder('utf-8', { fatal: false }).decode(content);
+    if (type === 'image/svg+xml' && isWhole) return drawing(decoded, path);
+    if (IMAGES.includes(type) && isWhole) return picture(urls.of(content, type), path);
     if (type === 'text/html' && isWhole) return frame(decoded, path);
     const strange = (decoded.slice(0, 4096).match(/[\u0000-\u0008\ufffd]/g) ?? []).length;
     if (strange > 8) return el('pre', { tabindex: '0' }, hex(content));

@@ -30,7 +30,9 @@ export async function current(id) {
     const files = Object.fromEntries(entries.filter(({ kind }) => kind !== 'directory').map((entry) => [entry.path, entry]));
     const { values, errors } = await post(`${at}/evaluate`, { expressions: { all: VARIABLES } });
     if (errors.all) return { files, variables: {}, error: errors.all };
-    return { files, variables: JSON.parse(values.all) };
+    // The guest may have changed what makes them.
+    const variables = Object.entries(JSON.parse(values.all)).slice(0, MAX_VARIABLES);
+    return { files, variables: Object.fromEntries(variables) };
 }
 
 /** The states after runs of sessions, `[{session, execution}]`. Forks are made for it, and closed again. */

@@ -89,6 +89,16 @@ display({{'image/svg+xml': 'not an image'}}, raw=True)"""
     is_clean(console)
 
 
+def test_an_svg_image_in_a_tab_of_its_own_has_no_origin(console):
+    """Blobs would have that of the console, and could load scripts from files of runs."""
+    shown = console.run(f"display({{'image/svg+xml': {SVG!r}}}, raw=True)\nopen('i.svg', 'w').write({SVG!r})")
+    shown.locator("[aria-label='Preview i.svg']").click()
+    console.page.wait_for_function("document.querySelectorAll('.run img').length === 2")
+    for image in shown.locator("img").all():
+        assert image.get_attribute("src").startswith("data:image/svg+xml")
+    is_clean(console)
+
+
 def test_escapes_and_reordering_are_made_visible(console):
     code = r"""print("\x1b]0;title\x07\x1b[2J\x1b[999;999Hin place\x1b[?1049h \x1b]8;;http://evil.invalid\x07link\x1b]8;;\x07")
 print("a\u202eb\u2066c\x00d\x9b31m \u200b")

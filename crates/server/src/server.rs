@@ -4,6 +4,7 @@ mod inherited;
 mod notify;
 
 use std::io;
+use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
 #[cfg(feature = "tls")]
 use std::sync::Arc;
@@ -16,7 +17,7 @@ use tokio_util::task::AbortOnDropHandle;
 use crate::front::{Front, Shutdown, Spawner, WorkerChannel, WorkerOptions};
 use crate::http::app::{App, Settings};
 use crate::http::auth::Keys;
-use crate::http::keyfile;
+use crate::http::keyfile::{self, KeysError};
 use crate::http::listen::{self, Address, Listener, Serving};
 #[cfg(feature = "tls")]
 use crate::http::tls::Tls;
@@ -369,7 +370,11 @@ async fn refresh(tls: Arc<Tls>) {
 
 /// Periodic maintenance: removes expired objects and reloads changed keys.
 async fn tick(app: App, keys: Option<PathBuf>) {
-    let changed = |path: &Path| -> Option<SystemTime> { path.metadata().ok()?.modified().ok() };
+    // A file that takes the place of another may be as old as that one.
+    let changed = |path: &Path| {
+        let now = path.metadata().ok()?;
+        Some((now.modified().ok(), now.ctime(), now.ctime_nsec(), now.ino()))
+    };
     // They may have changed since they were read.
     let mut known = None;
     let mut store_swept = Instant::now();
@@ -397,7 +402,13 @@ async fn tick(app: App, keys: Option<PathBuf>) {
                 tracing::info!(count = keys.len(), "the keys were reloaded");
                 app.keys().replace(keys);
             }
-            Err(error) => tracing::error!(%error, "cannot reload the keys"),
+            Err(error) => {
+                tracing::error!(%error, "cannot reload the keys");
+                // It may be readable the next time, although it has not changed.
+                if matches!(error, KeysError::Io { .. }) {
+                    known = None;
+                }
+            }
         }
     }
 }

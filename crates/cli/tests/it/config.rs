@@ -104,6 +104,25 @@ fn keys_are_created_listed_rotated_and_revoked_while_a_server_runs() {
 }
 
 #[test]
+fn a_key_file_that_is_as_old_as_the_one_before_is_read_again() {
+    let dir = TempDir::new().unwrap();
+    let [path, new] = ["keys.toml", "new.toml"].map(|name| dir.path().join(name));
+    let key = |name: &str, file: &Path| {
+        ran(&["key", name, "--keys", file.to_str().unwrap()]).exits(0).stdout.trim().to_owned()
+    };
+    let (alice, bob) = (key("alice", &path), key("bob", &new));
+    let server = Serving::start(&mut belljar(), &["--keys", path.to_str().unwrap()]);
+    // By then the server has seen how old the file is.
+    std::thread::sleep(Duration::from_secs(3));
+    assert_eq!(server.status(&alice), 200);
+    let modified = path.metadata().unwrap().modified().unwrap();
+    fs::File::options().write(true).open(&new).unwrap().set_modified(modified).unwrap();
+    fs::rename(&new, &path).unwrap();
+    server.awaits(401, &alice);
+    assert_eq!(server.status(&bob), 200);
+}
+
+#[test]
 fn a_key_in_a_file_or_a_variable_stays_the_same() {
     let dir = TempDir::new().unwrap();
     let path = dir.path().join("key");

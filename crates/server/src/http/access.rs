@@ -53,8 +53,9 @@ pub(crate) async fn log(State(app): State<App>, mut request: Request, next: Next
         let app = app.clone();
         Box::new(move |owner| link.count(owner, app.connections()))
     });
-    let answering = identity::scope(counting, next.run(request));
+    let answering = identity::scope(counting, identity::until_revoked(next.run(request)));
     let (response, identity) = answering.instrument(span.clone()).await;
+    let response = response.unwrap_or_else(revoked);
     let mut response = if identity.is_over_limit {
         too_many_connections()
     } else {
@@ -104,6 +105,11 @@ fn too_many_connections() -> Response {
         ..problem
     };
     ([(CONNECTION, "close")], problem).into_response()
+}
+
+/// The response to a request whose key was revoked meanwhile.
+pub(super) fn revoked() -> Response {
+    Problem::new(StatusCode::UNAUTHORIZED, "no_key", "the key was revoked").into_response()
 }
 
 /// Ends a streaming response when its key is revoked. A WebSocket counts against the limit of its

@@ -19,6 +19,7 @@ use super::app::App;
 use super::problem::Problem;
 use super::request_body::{self, ReadMode};
 use super::stored_responses::{Fingerprint, InProgress, Lookup};
+use super::{access, identity};
 use crate::lock::lock;
 use crate::service::owner::Owner;
 
@@ -100,7 +101,12 @@ pub(crate) async fn remember_as(
         Lookup::InProgress => refuse(Refused::InProgress),
         Lookup::New(under_way) => {
             // If the client disconnects, the response is still stored.
-            let answering = tokio::spawn(answer(under_way, request, next).in_current_span());
+            let revoked = identity::revocation().unwrap_or_default();
+            let answering = async move {
+                let answered = revoked.run_until_cancelled(answer(under_way, request, next)).await;
+                answered.unwrap_or_else(access::revoked)
+            };
+            let answering = tokio::spawn(answering.in_current_span());
             answering.await.unwrap_or_else(|lost| match lost.try_into_panic() {
                 Ok(panic) => std::panic::resume_unwind(panic),
                 Err(_) => Problem::internal("the request failed unexpectedly").into_response(),

@@ -2,6 +2,9 @@
 //! result here, for layers that process every response.
 
 use std::cell::RefCell;
+use std::future::poll_fn;
+use std::pin::pin;
+use std::task::Poll;
 
 use tokio_util::sync::CancellationToken;
 
@@ -43,6 +46,26 @@ pub(crate) async fn scope<T>(
         .await
 }
 
+/// Runs the `work` of the current request. Returns `None` if the request's key, which the work
+/// finds, is revoked meanwhile.
+pub(crate) async fn until_revoked<T>(work: impl Future<Output = T>) -> Option<T> {
+    let mut work = pin!(work);
+    let mut revoked = None;
+    poll_fn(|context| {
+        if let Poll::Ready(done) = work.as_mut().poll(context) {
+            return Poll::Ready(Some(done));
+        }
+        if revoked.is_none() {
+            revoked = revocation().map(|token| Box::pin(token.cancelled_owned()));
+        }
+        match &mut revoked {
+            Some(revoked) => revoked.as_mut().poll(context).map(|()| None),
+            None => Poll::Pending,
+        }
+    })
+    .await
+}
+
 /// Records the owner of the current request.
 pub(crate) fn set_owner(owner: &Owner) {
     // Keys are also looked up outside requests.
@@ -65,4 +88,9 @@ pub(crate) fn count_connection(account: &str) -> bool {
 /// Records the token that ends the current response when it is cancelled.
 pub(crate) fn set_revocation(revoked: &CancellationToken) {
     let _ = IDENTITY.try_with(|identity| identity.borrow_mut().revoked = Some(revoked.clone()));
+}
+
+/// The token that is cancelled when the key of the current request is revoked.
+pub(crate) fn revocation() -> Option<CancellationToken> {
+    IDENTITY.try_with(|identity| identity.borrow().revoked.clone()).ok().flatten()
 }

@@ -85,6 +85,20 @@ pub async fn heard(socket: &mut Socket, kind: &str) -> Value {
     tokio::time::timeout(LONG, next).await.unwrap_or_else(|_| panic!("no {kind} came"))
 }
 
+/// Begins a request for a run that does not end.
+async fn begin(server: &Started, client: &Client, path: &str, headers: &str) -> TcpStream {
+    let mut stream = TcpStream::connect(server.address).await.unwrap();
+    let body = json!({"code": "while True: pass", "timeout": 60, "image": "core"}).to_string();
+    let request = format!(
+        "POST {path} HTTP/1.1\r\nHost: localhost\r\nAuthorization: Bearer {}\r\n{headers}\
+         Content-Type: application/json\r\nContent-Length: {}\r\n\r\n{body}",
+        client.key.as_ref().unwrap(),
+        body.len()
+    );
+    stream.write_all(request.as_bytes()).await.unwrap();
+    stream
+}
+
 /// Revoking a key ends its open WebSockets and streams, and no others.
 #[tokio::test(flavor = "multi_thread")]
 async fn a_key_that_is_revoked_ends_what_is_open() {
@@ -100,16 +114,7 @@ async fn a_key_that_is_revoked_ends_what_is_open() {
         let path = format!("/v1/sessions/{id}/terminal");
         sockets.push(socket(&server, client, &path).await.unwrap());
     }
-    let mut stream = TcpStream::connect(server.address).await.unwrap();
-    let body = json!({"code": "while True: pass", "timeout": 60, "image": "core"}).to_string();
-    let request = format!(
-        "POST /v1/runs HTTP/1.1\r\nHost: localhost\r\nAccept: text/event-stream\r\n\
-         Authorization: Bearer {}\r\nContent-Type: application/json\r\n\
-         Content-Length: {}\r\n\r\n{body}",
-        clients[0].key.as_ref().unwrap(),
-        body.len()
-    );
-    stream.write_all(request.as_bytes()).await.unwrap();
+    let mut stream = begin(&server, &clients[0], "/v1/runs", "Accept: text/event-stream\r\n").await;
     while server.service.under_way() == 0 {
         tokio::time::sleep(Duration::from_millis(5)).await;
     }
@@ -130,6 +135,37 @@ async fn a_key_that_is_revoked_ends_what_is_open() {
     let run = json!({"id": 1, "type": "run", "code": "1"}).to_string();
     sockets[1].send(Message::text(run)).await.unwrap();
     heard(&mut sockets[1], "outcome").await;
+}
+
+/// Revoking a key also ends runs whose responses have not begun.
+#[tokio::test(flavor = "multi_thread")]
+async fn a_key_that_is_revoked_ends_what_is_not_answered_yet() {
+    let Keyed {
+        server,
+        clients,
+        keys,
+        made,
+    } = two().await;
+    let mut streams = Vec::new();
+    for (path, headers) in [("/v1/runs", ""), ("/v1/sessions", "Idempotency-Key: once\r\n")] {
+        streams.push(begin(&server, &clients[0], path, headers).await);
+    }
+    while server.service.under_way() < streams.len() {
+        tokio::time::sleep(Duration::from_millis(5)).await;
+    }
+    keys.replace(vec![made[1].clone()]);
+    for mut stream in streams {
+        let mut head = [0; 12];
+        let read = tokio::time::timeout(LONG, stream.read_exact(&mut head)).await;
+        read.expect("the request goes on").unwrap();
+        assert_eq!(&head, b"HTTP/1.1 401");
+    }
+    let idle = async {
+        while server.service.under_way() > 0 {
+            tokio::time::sleep(Duration::from_millis(5)).await;
+        }
+    };
+    tokio::time::timeout(LONG, idle).await.expect("a run goes on");
 }
 
 /// Queries during a run that waits for input do not block the input.

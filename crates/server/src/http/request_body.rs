@@ -28,8 +28,8 @@ use crate::lock::lock;
 use crate::service::owner::Owner;
 
 /// Unread bodies up to this size are discarded before a response. An unread body would end the
-/// connection: a client that still writes it would fail before it reads the response, and one that
-/// reuses the connection on its next request.
+/// connection: a client that still writes it would fail before it reads the response, and a client
+/// that reuses the connection on its next request.
 const MAX_DISCARDED: u64 = 64 << 10;
 /// Time limit for discarding.
 const DISCARD_TIME: Duration = Duration::from_secs(1);

@@ -14,6 +14,8 @@ class Receipts {
     }
 
     async read(file) {
+        // The buttons of an earlier receipt would stand below the name of this file.
+        this.shown.replaceChildren();
         try {
             this.show(JSON.parse(await file.text()), file);
         } catch (error) {

@@ -107,7 +107,7 @@ class Sessions {
         const does = (label, work, key) => button(label, () => this.act(() => work.call(this, node)), { title: `Press ${key}` });
         const reason = run.error ? el('p', { class: 'bad' }, text(run.error, 2000)) : null;
         this.details.replaceChildren(
-            el('h3', {}, run.execution ? `Run ${run.execution} of ${title(session)}` : `Start of ${title(session)}`), reason,
+            el('h3', {}, run.execution ? `Run ${run.execution} of ${title(session)}` : `Start of ${title(session)}`), reason ?? '',
             run.execution ? el('pre', { tabindex: '0' }, text(run.code, 65_536)) : null ?? '',
             el('p', {}, run.execution ? `${duration(run.wall_ms)}, ${count(run.fuel)} fuel` : 'The state before the first run'),
             el('div', { class: 'buttons' }, does('Fork here', this.fork, 'f'), does('Rewind to here', this.rewind, 'r'),

@@ -52,7 +52,8 @@ struct Shared {
 #[derive(Clone, Debug)]
 #[non_exhaustive]
 pub struct Settings {
-    /// Enabled interfaces. Default `v1`, `e2b`, `mcp` and `jupyter`.
+    /// Enabled interfaces. Default `v1`, `console`, `e2b`, `mcp` and
+    /// `jupyter`.
     pub faces: Faces,
     /// Maximum size of a request body that is not streamed to a file, in bytes. Default 32 MiB.
     pub body_bytes: usize,

@@ -63,7 +63,7 @@ impl Face {
     }
 }
 
-/// A set of interfaces. By default `v1`, `e2b`, `mcp` and `jupyter`.
+/// A set of interfaces. By default `v1`, `console`, `e2b`, `mcp` and `jupyter`.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Faces(BTreeSet<Face>);
 
@@ -83,7 +83,7 @@ impl Faces {
 
 impl Default for Faces {
     fn default() -> Self {
-        [Face::V1, Face::E2b, Face::Mcp, Face::Jupyter].into_iter().collect()
+        [Face::V1, Face::Console, Face::E2b, Face::Mcp, Face::Jupyter].into_iter().collect()
     }
 }
 
@@ -140,7 +140,7 @@ mod tests {
             assert_eq!(text.parse::<Faces>().unwrap().to_string(), text);
         }
         assert_eq!("v1,all".parse(), Ok(Faces::all()));
-        assert_eq!("v1, e2b,mcp,jupyter".parse(), Ok(Faces::default()));
+        assert_eq!("v1, console,e2b,mcp,jupyter".parse(), Ok(Faces::default()));
         for wrong in ["", "v2", "v1,", "V1"] {
             assert!(wrong.parse::<Faces>().is_err(), "{wrong:?}");
         }

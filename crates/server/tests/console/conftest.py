@@ -48,7 +48,7 @@ class Server:
 
 def start(*arguments):
     """Starts a server on a free port, and waits until it is ready."""
-    command = [COMMAND, "serve", "--listen", "127.0.0.1:0", "--json", "--faces=v1,console", *arguments]
+    command = [COMMAND, "serve", "--listen", "127.0.0.1:0", "--json", *arguments]
     process = subprocess.Popen(command, stdout=subprocess.PIPE, text=True)
     line = process.stdout.readline()
     if not line:
@@ -156,5 +156,6 @@ def session(server):
     for code in codes:
         server.ask("POST", f"/v1/sessions/{made}/runs", {"code": code})
     yield made
+    # Tests fork it.
     for one in server.ask("GET", "/v1/sessions")["sessions"]:
         server.ask("DELETE", f"/v1/sessions/{one['id']}")

@@ -40,7 +40,7 @@ def test_the_payload_runs_where_it_is_let_to(browser):
 
 
 def test_output_names_and_errors_are_text(console):
-    code = f"""import tools_of_nobody as t""" if False else f"""
+    code = f"""
 payload = {PAYLOADS!r}
 print(payload)
 import sys
@@ -63,7 +63,11 @@ raise type(payload[:30], (Exception,), {{}})(payload)"""
     is_clean(console)
 
 
-@pytest.mark.parametrize("content", [PAYLOADS, LEADS_OUT, SVG, "<plaintext>" + PAYLOADS])
+@pytest.mark.parametrize(
+    "content",
+    [PAYLOADS, LEADS_OUT, SVG, "<plaintext>" + PAYLOADS],
+    ids=["scripts", "leads-out", "svg", "plaintext"],
+)
 def test_html_displays_run_and_load_nothing(console, content):
     shown = console.run(f"display({{'text/html': {content!r}}}, raw=True)")
     frame = shown.locator("iframe")

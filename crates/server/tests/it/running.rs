@@ -77,8 +77,9 @@ async fn a_creation_that_is_sent_again_makes_nothing_again() {
 }
 
 /// One path per interface. The first four interfaces are enabled by default.
-const PATHS: [(&str, &str); 9] = [
+const PATHS: [(&str, &str); 10] = [
     ("v1", "/v1/images"),
+    ("console", "/console/app.js"),
     ("e2b", "/sandboxes"),
     ("mcp", "/mcp"),
     ("jupyter", "/api/kernelspecs"),
@@ -91,7 +92,7 @@ const PATHS: [(&str, &str); 9] = [
 
 #[tokio::test(flavor = "multi_thread")]
 async fn an_interface_answers_where_it_was_chosen_and_no_other_does() {
-    let standard = ["v1", "e2b", "mcp", "jupyter"];
+    let standard = ["v1", "console", "e2b", "mcp", "jupyter"];
     let mut choices = vec![(Settings::default(), standard.to_vec())];
     for (name, _) in PATHS {
         let mut settings = Settings::default();

@@ -73,7 +73,7 @@ pub mod request {
         Capture, Content, Deterministic, Dialect, Echo, FigureFormat, ImageChoice, InputFile,
         Mount, Rules, Threads,
     };
-    pub use crate::api::tenant::{Meter, Tenant};
+    pub use crate::api::tenant::{Meter, Tenant, Waited};
 }
 
 /// Results of runs and of checks.

@@ -1,8 +1,9 @@
 //! Tenants that share a runtime, and the fuel that they use.
 
 use std::fmt;
-use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::sync::{Arc, OnceLock};
+use std::time::{Duration, Instant};
 
 use crate::api::interrupt::Interrupt;
 
@@ -95,6 +96,9 @@ impl Tenant {
             tenant: self.clone(),
             used: AtomicU64::new(0),
             interrupt: interrupt.cloned(),
+            created: Instant::now(),
+            turn: OnceLock::new(),
+            begun: OnceLock::new(),
         }))
     }
 }
@@ -126,6 +130,20 @@ struct Measured {
     tenant: Tenant,
     used: AtomicU64,
     interrupt: Option<Interrupt>,
+    created: Instant,
+    /// When the first turn came, and when the first guest code began.
+    turn: OnceLock<Instant>,
+    begun: OnceLock<Instant>,
+}
+
+/// How long metered work waited before its first guest code began.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[non_exhaustive]
+pub struct Waited {
+    /// From the creation of the meter until the runtime gave the work a turn.
+    pub queue: Duration,
+    /// From then until guest code began: until the sandbox or the session's interpreter was ready.
+    pub start: Duration,
 }
 
 tokio::task_local! {
@@ -143,6 +161,27 @@ impl Meter {
     #[must_use]
     pub fn fuel(&self) -> u64 {
         self.0.used.load(Ordering::Relaxed)
+    }
+
+    /// Returns how long the work under this meter waited; `None` if no guest code has begun, or
+    /// began without a turn.
+    #[must_use]
+    pub fn waited(&self) -> Option<Waited> {
+        let (turn, begun) = (self.0.turn.get()?, self.0.begun.get()?);
+        Some(Waited {
+            queue: turn.saturating_duration_since(self.0.created),
+            start: begun.saturating_duration_since(*turn),
+        })
+    }
+
+    /// Notes that the work has got a turn.
+    pub(crate) fn got_turn(&self) {
+        self.0.turn.get_or_init(Instant::now);
+    }
+
+    /// Notes that guest code begins.
+    pub(crate) fn begins(&self) {
+        self.0.begun.get_or_init(Instant::now);
     }
 
     /// Returns the meter of the current task.

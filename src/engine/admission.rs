@@ -87,8 +87,16 @@ impl Turns {
 
     /// Waits for a turn, which lasts until the returned value is dropped.
     pub(crate) async fn take(&self) -> Result<Permit, Error> {
+        let meter = Meter::current();
+        let permit = self.turn_of(meter.as_ref().map(|meter| meter.tenant().clone())).await?;
+        if let Some(meter) = meter {
+            meter.got_turn();
+        }
+        Ok(permit)
+    }
+
+    async fn turn_of(&self, tenant: Option<Tenant>) -> Result<Permit, Error> {
         self.check_process()?;
-        let tenant = Meter::current().map(|meter| meter.tenant().clone());
         let waiting = {
             let mut state = self.shared.lock();
             let waits = state.find(tenant.as_ref()).is_some_and(|line| !line.waiting.is_empty());

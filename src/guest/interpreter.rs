@@ -152,7 +152,11 @@ impl Interpreter {
         self.calls.begin(&task.tools);
         let control = self.control.clone();
         let drive = self.drive(task.turn, &task.budget, task.output);
-        let switches = [task.interrupt, Meter::current().and_then(|m| m.interrupt().cloned())];
+        let meter = Meter::current();
+        if let Some(meter) = &meter {
+            meter.begins();
+        }
+        let switches = [task.interrupt, meter.and_then(|meter| meter.interrupt().cloned())];
         let driven = interruptible(drive, &control, switches).await?;
         self.recorder.end_text();
         tracing::debug!(ended = ?driven.ended, fuel = driven.fuel, elapsed = ?started.elapsed(), "a run ended");

@@ -273,9 +273,13 @@ async fn a_request_with_answers_is_a_replay() {
 async fn a_meter_measures_runs_that_were_started_under_it() {
     let meter = Tenant::new().meter(None);
     let runtime = runtime();
+    let begun = Instant::now();
+    assert_eq!(meter.waited(), None);
     let running = meter.scope(async { runtime.start(Request::new("print 1")) }).await;
     running.end().await.unwrap();
     assert!(meter.fuel() > 0);
+    let waited = meter.waited().unwrap();
+    assert!(!waited.start.is_zero() && waited.queue + waited.start < begun.elapsed(), "{waited:?}");
 }
 
 #[test]

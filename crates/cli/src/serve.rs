@@ -263,7 +263,7 @@ pub(super) fn serve(
         let locking = reach::locking(args, is_front, &runtime, temporary, printer)?;
         let mut service = Service::builder(runtime.clone());
         if !is_front {
-            if let Some(sessions) = stored(args, runtime)? {
+            if let Some(sessions) = stored(args, runtime, &service)? {
                 service = service.stored(sessions);
             }
             service = budgeted(service, args.memory_budget)?;
@@ -380,11 +380,15 @@ fn open(url: &str) -> Result<Arc<dyn Store>, Usage> {
 }
 
 /// The sessions shared with other servers.
-fn stored(args: &ServeArgs, runtime: Runtime) -> anyhow::Result<Option<StoredSessions>> {
+fn stored(
+    args: &ServeArgs,
+    runtime: Runtime,
+    service: &ServiceBuilder,
+) -> anyhow::Result<Option<StoredSessions>> {
     let Some(url) = &args.store else {
         return Ok(None);
     };
-    let store = open(url)?;
+    let store = service.timed(open(url)?);
     let mut options = NodeOptions::default().lease(args.lease);
     if let Some(name) = &args.node {
         options = options.name(name);

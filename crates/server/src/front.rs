@@ -202,6 +202,10 @@ impl Front {
     async fn metrics(&self, headers: &HeaderMap) -> Result<Response, Problem> {
         check_operator(&self.0.app, headers)?;
         let mut pages = Pages::default();
+        // Requests that no worker saw.
+        let own = self.0.app.service().metrics();
+        let is_http = |line: &&str| line.contains("belljar_http_");
+        pages.add("", &own.lines().filter(is_http).collect::<Vec<_>>().join("\n"));
         let mut count = 0;
         for account in self.0.workers.all() {
             if account.name != NOBODY && account.live().is_some() {

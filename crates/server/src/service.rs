@@ -16,6 +16,7 @@ pub(crate) mod session_store;
 mod sessions;
 mod storage_quota;
 pub(crate) mod temporary;
+mod timed_store;
 pub(crate) mod view;
 
 use std::collections::HashMap;
@@ -25,6 +26,7 @@ use std::time::Duration;
 
 use belljar::cluster::StoredSessions;
 use belljar::outcome::CheckReport;
+use belljar::store::Store;
 use belljar::{Interrupt, Policy, Request, Run, Runtime};
 
 use cache::Caches;
@@ -35,6 +37,7 @@ use metrics::Metrics;
 use owned_session::OwnedSession;
 use owner::{Owner, Work};
 use session_store::SessionStore;
+use timed_store::TimedStore;
 
 use crate::lock::lock;
 
@@ -70,6 +73,12 @@ impl ServiceBuilder {
     pub fn stored(mut self, sessions: StoredSessions) -> Self {
         self.0.session_store = Some(SessionStore::new(sessions));
         self
+    }
+
+    /// Measures the operations of a store for this service's metrics.
+    #[must_use]
+    pub fn timed(&self, store: Arc<dyn Store>) -> Arc<dyn Store> {
+        Arc::new(TimedStore::new(store, self.0.metrics.store_times()))
     }
 
     /// Sets the memory budget of the process in bytes. Over budget, runs, sessions and uploads are

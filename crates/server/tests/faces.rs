@@ -3,9 +3,13 @@
 #[path = "../../../tests/toy/guest.rs"]
 mod guest;
 
+use std::collections::BTreeSet;
 use std::net::SocketAddr;
+use std::sync::Arc;
 
 use belljar::Runtime;
+use belljar::cluster::{NodeOptions, StoredSessions};
+use belljar::store::MemoryStore;
 use belljar_server::{App, Faces, Keys, Server, Service, Settings};
 use serde_json::{Value, json};
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
@@ -13,10 +17,17 @@ use tokio::net::TcpStream;
 
 /// Starts a server on a free port.
 async fn server() -> SocketAddr {
-    let runtime = Runtime::builder().bundle(guest::bundle()).build().unwrap();
+    serve(Service::new(runtime())).await
+}
+
+fn runtime() -> Runtime {
+    Runtime::builder().bundle(guest::bundle()).build().unwrap()
+}
+
+async fn serve(service: Service) -> SocketAddr {
     let mut settings = Settings::default();
     settings.faces = Faces::all();
-    let app = App::new(Service::new(runtime), Keys::none(), settings);
+    let app = App::new(service, Keys::none(), settings);
     let server = Server::bind(app, SocketAddr::from(([127, 0, 0, 1], 0))).await.unwrap();
     let address = server.url().trim_start_matches("http://").parse().unwrap();
     tokio::spawn(server.run(std::future::pending()));
@@ -110,4 +121,50 @@ async fn other_services_are_answered_in_their_own_form() {
     let body = json!({"source_code": "print 1", "language_id": 71, "expected_output": "1"});
     let (status, answer) = post(server, "/judge0/submissions?wait=true", body).await;
     assert_eq!((status, &answer["status"]["id"]), (201, &json!(3)), "{answer:#}");
+}
+
+#[tokio::test]
+async fn dashboard_and_alerts_ask_for_metrics_that_exist() {
+    let runtime = runtime();
+    let service = Service::builder(runtime.clone());
+    let store = service.timed(Arc::new(MemoryStore::new()));
+    let sessions = StoredSessions::new(runtime, store, NodeOptions::default()).unwrap();
+    let server = serve(service.stored(sessions).build()).await;
+    let (_, made) = post(server, "/v1/sessions", json!({})).await;
+    let session = format!("/v1/sessions/{}", made["id"].as_str().unwrap());
+    post(server, &format!("{session}/runs"), json!({"code": "print 1"})).await;
+    post(server, "/v1/runs", json!({"code": "spin", "timeout": 1e9})).await;
+    let (status, page) = ask(server, "GET", "/metrics", &Value::Null).await;
+    assert_eq!(status, 200);
+    for series in [
+        "belljar_http_requests_total{method=\"POST\",route=\"/v1/sessions/{id}/runs\",status=\"200\"} 1",
+        "belljar_http_requests_total{method=\"POST\",route=\"/v1/runs\",status=\"422\"} 1",
+        "belljar_account_requests_total{account=\"local\",status=\"422\"} 1",
+        "belljar_account_runs_total{account=\"local\",kind=\"success\"} 1",
+        "belljar_queue_seconds_count 1",
+        "belljar_start_seconds_count 1",
+        "belljar_run_seconds_count 1",
+    ] {
+        assert!(page.lines().any(|line| line == series), "{series}\n{page}");
+    }
+    let (dashboard, alerts) = ("deploy/grafana.json", "deploy/alerts.yaml");
+    for (file, least) in [(dashboard, 10), (alerts, 5)] {
+        let path = format!("{}/../../{file}", env!("CARGO_MANIFEST_DIR"));
+        let text = std::fs::read_to_string(path).unwrap();
+        let is_part = |c: char| c.is_ascii_alphanumeric() || c == '_';
+        let words = text.split(|c| !is_part(c)).filter(|word| word.starts_with("belljar_"));
+        let names: BTreeSet<&str> = words.map(family).collect();
+        assert!(names.len() >= least, "{file}: {names:?}");
+        for name in names {
+            assert!(page.contains(&format!("# TYPE {name} ")), "{file}: no metric {name}");
+        }
+    }
+    let dashboard = format!("{}/../../{dashboard}", env!("CARGO_MANIFEST_DIR"));
+    serde_json::from_str::<Value>(&std::fs::read_to_string(dashboard).unwrap()).unwrap();
+}
+
+/// The family of a series.
+fn family(series: &str) -> &str {
+    let ends = ["_total", "_bucket", "_count", "_sum"];
+    ends.into_iter().find_map(|end| series.strip_suffix(end)).unwrap_or(series)
 }

@@ -11,7 +11,7 @@ use anyhow::Context;
 use belljar::Runtime;
 use belljar::cluster::{NodeOptions, StoredSessions};
 use belljar_server::front::{Spawner, WorkerChannel, WorkerOptions, is_kept, spawn_workers};
-use belljar_server::{Faces, Keys, Server, Service, Settings};
+use belljar_server::{Faces, Keys, Server, Service, ServiceBuilder, Settings};
 use clap::{Args, ValueEnum};
 use serde::{Deserialize, Serialize};
 use tokio::signal::unix::{Signal, SignalKind, signal};
@@ -214,7 +214,7 @@ pub(super) fn work(printer: &Arc<Printer>) -> anyhow::Result<Exit> {
     let ended = reactor.block_on(async {
         let _signals = ignore_signals()?;
         let mut service = Service::builder(runtime.clone());
-        if let Some(sessions) = stored(&told, &mut channel, &runtime)? {
+        if let Some(sessions) = stored(&told, &mut channel, &runtime, &service)? {
             service = service.stored(sessions);
         }
         service = budgeted(service, told.memory_budget)?;
@@ -247,6 +247,7 @@ fn stored(
     told: &Told,
     channel: &mut WorkerChannel,
     runtime: &Runtime,
+    service: &ServiceBuilder,
 ) -> anyhow::Result<Option<StoredSessions>> {
     let Some(store) = channel.store()? else {
         return Ok(None);
@@ -255,5 +256,6 @@ fn stored(
     if let Some(name) = &told.node {
         options = options.name(name);
     }
+    let store = service.timed(store);
     Ok(Some(StoredSessions::new(runtime.clone(), store, options)?))
 }

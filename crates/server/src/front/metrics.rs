@@ -39,6 +39,9 @@ impl Pages {
                 && name.starts_with(&*current)
                 && let Some(family) = self.0.get_mut(&current)
             {
+                // The worker's own label, if any, is replaced.
+                let own = labels.split(',').filter(|label| !label.starts_with("account="));
+                let labels = own.collect::<Vec<_>>().join(",");
                 let comma = if labels.is_empty() { "" } else { "," };
                 let series = format!("{name}{{account=\"{account}\"{comma}{labels}}} {value}");
                 family.series.push(series);
@@ -83,7 +86,7 @@ fn parts(line: &str) -> Option<(&str, &str, &str)> {
     (is_name(name) && is_fine).then_some((name, labels, value))
 }
 
-/// Whether this is a valid label, other than the account.
+/// Whether this is a valid label.
 fn is_label(label: &str) -> bool {
     let is_plain = |text: &str, others: &[u8]| {
         let mut bytes = text.bytes();
@@ -91,10 +94,9 @@ fn is_label(label: &str) -> bool {
     };
     label.split_once("=\"").is_some_and(|(name, value)| {
         let value = value.strip_suffix('"');
-        name != "account"
-            && !name.is_empty()
+        !name.is_empty()
             && is_plain(name, b"_")
-            && value.is_some_and(|value| is_plain(value, b"_.+- "))
+            && value.is_some_and(|value| is_plain(value, b"_.+- /{}*:"))
     })
 }
 
@@ -133,11 +135,17 @@ mod tests {
             "one",
             "# TYPE belljar_runs counter\nbelljar_runs_total{} 1} 2\nother_total 3\nbelljar_fuel 4\n\
              belljar_runs_total{kind=\"a\\\"} 5\n\
-             belljar_runs_total{account=\"two\"} 5\nbelljar_runs_total{kind=\"} 5\nbelljar_runs_total x\n# TYPE other counter\n\
-             belljar_runs_total{kind=\"x\"} 6\n",
+             belljar_runs_total{account=\"two\"} 7\nbelljar_runs_total{kind=\"} 5\nbelljar_runs_total x\n# TYPE other counter\n\
+             belljar_runs_total{route=\"/v1/runs/{id}\"} 6\n",
         );
         let page = pages.page(1);
         let series: Vec<&str> = page.lines().filter(|line| line.contains("account=")).collect();
-        assert_eq!(series, ["belljar_runs_total{account=\"one\",kind=\"x\"} 6"]);
+        assert_eq!(
+            series,
+            [
+                "belljar_runs_total{account=\"one\"} 7",
+                "belljar_runs_total{account=\"one\",route=\"/v1/runs/{id}\"} 6"
+            ]
+        );
     }
 }

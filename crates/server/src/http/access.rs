@@ -47,7 +47,7 @@ pub(crate) async fn log(State(app): State<App>, mut request: Request, next: Next
     let settings = app.settings();
     let base = forwarded::note(&settings.trusted_proxies, &settings.base_path, &mut request);
     let span = span(&app, &request);
-    let has_body = request.method() != Method::HEAD;
+    let method = request.method().clone();
     let connection = request.extensions().get::<ConnectionState>().cloned();
     let counting = connection.clone().map(|link| -> Box<dyn Fn(&str) -> bool + Send> {
         let app = app.clone();
@@ -61,11 +61,13 @@ pub(crate) async fn log(State(app): State<App>, mut request: Request, next: Next
     } else {
         attend(&app, response, connection, &identity)
     };
-    let owner = identity.owner;
+    let Identity { owner, route, .. } = identity;
     response.headers_mut().insert(REQUEST_ID, id);
     let is_forwarded = response.extensions().get::<Forwarded>().is_some();
     if !is_forwarded {
         forwarded::place(base, response.headers_mut());
+        let route = route.as_ref().map(MatchedPath::as_str);
+        app.service().answered(&method, route, response.status(), owner.as_ref());
     }
     if let Some(owner) = owner {
         span.record("account", owner.name());
@@ -91,7 +93,7 @@ pub(crate) async fn log(State(app): State<App>, mut request: Request, next: Next
             .headers()
             .get(CONTENT_LENGTH)
             .and_then(|text| text.to_str().ok()?.parse().ok()),
-        is_whole: !has_body || response.body().is_end_stream(),
+        is_whole: method == Method::HEAD || response.body().is_end_stream(),
     };
     response.map(|body| Body::new(Told { body, line }))
 }
@@ -220,6 +222,7 @@ pub(crate) fn route(request: Request) -> Request {
     if let Some(route) = request.extensions().get::<MatchedPath>() {
         let span = Span::current();
         span.record("http.route", route.as_str());
+        identity::set_route(route);
         #[cfg(feature = "otel")]
         crate::otel::name(&span, format!("{} {}", request.method(), route.as_str()));
     }

@@ -6,6 +6,7 @@ use std::future::poll_fn;
 use std::pin::pin;
 use std::task::Poll;
 
+use axum::extract::MatchedPath;
 use tokio_util::sync::CancellationToken;
 
 use crate::service::owner::Owner;
@@ -21,6 +22,7 @@ type Counting = Box<dyn Fn(&str) -> bool + Send>;
 #[derive(Default)]
 pub(crate) struct Identity {
     pub owner: Option<Owner>,
+    pub route: Option<MatchedPath>,
     counting: Option<Counting>,
     /// Authentication failed because the owner has too many connections.
     pub is_over_limit: bool,
@@ -70,6 +72,11 @@ pub(crate) async fn until_revoked<T>(work: impl Future<Output = T>) -> Option<T>
 pub(crate) fn set_owner(owner: &Owner) {
     // Keys are also looked up outside requests.
     let _ = IDENTITY.try_with(|identity| identity.borrow_mut().owner = Some(owner.clone()));
+}
+
+/// Records the route of the current request.
+pub(crate) fn set_route(route: &MatchedPath) {
+    let _ = IDENTITY.try_with(|identity| identity.borrow_mut().route = Some(route.clone()));
 }
 
 /// Counts the current request's connection for the authenticated account. Returns false if the

@@ -66,7 +66,7 @@ impl AdmittedWork {
     /// Counts the outcome of a run.
     pub(super) fn note(&self, ran: Result<&Outcome, &ServiceError>) {
         match ran {
-            Ok(outcome) => self.shared.metrics.ran(outcome),
+            Ok(outcome) => self.shared.metrics.ran(&self.owner, outcome, self.meter.waited()),
             Err(error) => self.shared.metrics.refused(error),
         }
     }
@@ -75,7 +75,7 @@ impl AdmittedWork {
 impl Drop for AdmittedWork {
     fn drop(&mut self) {
         self.shared.interrupts().remove(&self.number);
-        self.shared.metrics.used(self.meter.fuel());
+        self.shared.metrics.used(&self.owner, self.meter.fuel());
         self.owner.end(self.work);
     }
 }

@@ -1,9 +1,12 @@
 //! Metrics in Prometheus format.
 
+use std::collections::BTreeSet;
 use std::fmt::Write;
 use std::sync::Mutex;
 
+use axum::http::{Method, StatusCode};
 use belljar::Outcome;
+use belljar::request::Waited;
 use belljar::session::SessionStatus;
 use prometheus_client::encoding::EncodeLabelSet;
 use prometheus_client::encoding::text::encode;
@@ -16,7 +19,16 @@ use prometheus_client::registry::Registry;
 use super::Service;
 use super::error::ServiceError;
 use super::memory;
+use super::owner::Owner;
+use super::timed_store::Operation;
 use crate::lock::lock;
+
+/// Accounts with series of their own. Further accounts share [`OTHERS`].
+const MAX_ACCOUNTS: usize = 256;
+/// Label of accounts beyond [`MAX_ACCOUNTS`].
+const OTHERS: &str = "_others";
+/// Label of requests that match no route.
+const NO_ROUTE: &str = "none";
 
 #[derive(Clone, Debug, PartialEq, Eq, Hash, EncodeLabelSet)]
 struct Kind {
@@ -38,9 +50,44 @@ struct What {
     what: &'static str,
 }
 
+#[derive(Clone, Debug, PartialEq, Eq, Hash, EncodeLabelSet)]
+struct Request {
+    method: &'static str,
+    route: String,
+    status: u16,
+}
+
+#[derive(Clone, Debug, PartialEq, Eq, Hash, EncodeLabelSet)]
+struct Account {
+    account: String,
+}
+
+#[derive(Clone, Debug, PartialEq, Eq, Hash, EncodeLabelSet)]
+struct AccountStatus {
+    account: String,
+    status: u16,
+}
+
+#[derive(Clone, Debug, PartialEq, Eq, Hash, EncodeLabelSet)]
+struct AccountKind {
+    account: String,
+    kind: String,
+}
+
+/// Durations of a store's operations.
+pub(super) type StoreTimes = Family<Operation, Histogram, fn() -> Histogram>;
+
 /// Metrics of a service.
 pub(crate) struct Metrics {
     registry: Mutex<Registry>,
+    requests: Family<Request, Counter>,
+    accounts: Mutex<BTreeSet<String>>,
+    account_requests: Family<AccountStatus, Counter>,
+    account_runs: Family<AccountKind, Counter>,
+    account_fuel: Family<Account, Counter>,
+    queue: Histogram,
+    start: Histogram,
+    store: StoreTimes,
     runs: Family<Kind, Counter>,
     work: Family<What, Counter>,
     refusals: Family<Code, Counter>,
@@ -56,7 +103,7 @@ pub(crate) struct Metrics {
     kept: Gauge,
 }
 
-/// Upper bounds of the histogram of run times, in seconds.
+/// Upper bounds of all histograms, in seconds.
 const SECONDS: [f64; 13] =
     [0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1.0, 2.5, 10.0, 60.0];
 
@@ -64,10 +111,18 @@ impl Metrics {
     pub(super) fn new() -> Self {
         let metrics = Self {
             registry: Mutex::new(Registry::with_prefix("belljar")),
+            requests: Family::default(),
+            accounts: Mutex::default(),
+            account_requests: Family::default(),
+            account_runs: Family::default(),
+            account_fuel: Family::default(),
+            queue: histogram(),
+            start: histogram(),
+            store: Family::new_with_constructor(histogram),
             runs: Family::default(),
             work: Family::default(),
             refusals: Family::default(),
-            seconds: Histogram::new(SECONDS),
+            seconds: histogram(),
             fuel: Counter::default(),
             under_way: Gauge::default(),
             sessions: Family::default(),
@@ -91,6 +146,37 @@ impl Metrics {
             metrics.refusals.clone(),
         );
         registry.register("run_seconds", "Wall clock time of runs", metrics.seconds.clone());
+        registry.register(
+            "queue_seconds",
+            "Time that runs waited for their turn",
+            metrics.queue.clone(),
+        );
+        registry.register(
+            "start_seconds",
+            "Time from a run's turn until its code began",
+            metrics.start.clone(),
+        );
+        registry.register(
+            "store_seconds",
+            "Time of operations on the store",
+            metrics.store.clone(),
+        );
+        registry.register(
+            "http_requests",
+            "Requests by method, route and status",
+            metrics.requests.clone(),
+        );
+        registry.register(
+            "account_requests",
+            "Requests by account and status",
+            metrics.account_requests.clone(),
+        );
+        registry.register(
+            "account_runs",
+            "Finished runs by account and outcome",
+            metrics.account_runs.clone(),
+        );
+        registry.register("account_fuel", "Fuel used by account", metrics.account_fuel.clone());
         registry.register(
             "fuel",
             "Fuel used by all runs and other guest work",
@@ -136,21 +222,72 @@ impl Metrics {
         metrics
     }
 
-    pub(super) fn ran(&self, outcome: &Outcome) {
+    pub(super) fn ran(&self, owner: &Owner, outcome: &Outcome, waited: Option<Waited>) {
         let kind = match &outcome.error_detail {
             Some(detail) => format!("{:?}", detail.kind).to_lowercase(),
             None => "success".to_owned(),
         };
+        let account = self.account(owner);
+        let by_account = AccountKind {
+            account,
+            kind: kind.clone(),
+        };
+        self.account_runs.get_or_create(&by_account).inc();
         self.runs.get_or_create(&Kind { kind }).inc();
         self.seconds.observe(outcome.usage.wall_ms / 1000.0);
+        if let Some(Waited { queue, start, .. }) = waited {
+            self.queue.observe(queue.as_secs_f64());
+            self.start.observe(start.as_secs_f64());
+        }
+    }
+
+    /// Counts a response. `route` is the path's template.
+    fn answered(
+        &self,
+        method: &Method,
+        route: Option<&str>,
+        status: StatusCode,
+        owner: Option<&Owner>,
+    ) {
+        let status = status.as_u16();
+        let request = Request {
+            method: method_name(method),
+            route: route.unwrap_or(NO_ROUTE).to_owned(),
+            status,
+        };
+        self.requests.get_or_create(&request).inc();
+        if let Some(owner) = owner {
+            let account = self.account(owner);
+            self.account_requests.get_or_create(&AccountStatus { account, status }).inc();
+        }
+    }
+
+    /// The label of an account.
+    fn account(&self, owner: &Owner) -> String {
+        let mut accounts = lock(&self.accounts);
+        if accounts.contains(owner.name()) {
+            return owner.name().to_owned();
+        }
+        if accounts.len() >= MAX_ACCOUNTS {
+            return OTHERS.to_owned();
+        }
+        accounts.insert(owner.name().to_owned());
+        owner.name().to_owned()
+    }
+
+    /// Durations of a store's operations.
+    pub(super) fn store_times(&self) -> StoreTimes {
+        self.store.clone()
     }
 
     pub(super) fn worked(&self, what: &'static str) {
         self.work.get_or_create(&What { what }).inc();
     }
 
-    pub(super) fn used(&self, fuel: u64) {
+    pub(super) fn used(&self, owner: &Owner, fuel: u64) {
         self.fuel.inc_by(fuel);
+        let account = self.account(owner);
+        self.account_fuel.get_or_create(&Account { account }).inc_by(fuel);
     }
 
     pub(super) fn refused(&self, error: &ServiceError) {
@@ -159,6 +296,17 @@ impl Metrics {
 }
 
 impl Service {
+    /// Counts a response. `route` is the path's template, if the path matched one.
+    pub(crate) fn answered(
+        &self,
+        method: &Method,
+        route: Option<&str>,
+        status: StatusCode,
+        owner: Option<&Owner>,
+    ) {
+        self.shared.metrics.answered(method, route, status, owner);
+    }
+
     /// All metrics as Prometheus text.
     #[must_use]
     pub fn metrics(&self) -> String {
@@ -207,6 +355,42 @@ impl Service {
     }
 }
 
+fn histogram() -> Histogram {
+    Histogram::new(SECONDS)
+}
+
+/// The method's name, of a bounded number: clients may send others.
+fn method_name(method: &Method) -> &'static str {
+    let known = ["GET", "HEAD", "POST", "PUT", "PATCH", "DELETE", "OPTIONS"];
+    known.into_iter().find(|name| method == name).unwrap_or("other")
+}
+
 fn gauge(count: usize) -> i64 {
     i64::try_from(count).unwrap_or(i64::MAX)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::service::owner::KeyLimits;
+
+    #[test]
+    fn series_are_bounded() {
+        let metrics = Metrics::new();
+        for n in 0..1000 {
+            let owner = Owner::new(format!("account{n}"), KeyLimits::default());
+            let method = Method::from_bytes(format!("M{n}").as_bytes()).unwrap();
+            metrics.answered(&method, None, StatusCode::OK, Some(&owner));
+            metrics.used(&owner, 1);
+        }
+        let mut page = String::new();
+        encode(&mut page, &lock(&metrics.registry)).unwrap();
+        let count = |name: &str| page.lines().filter(|line| line.starts_with(name)).count();
+        assert_eq!(count("belljar_account_requests_total{"), MAX_ACCOUNTS + 1);
+        assert_eq!(count("belljar_account_fuel_total{"), MAX_ACCOUNTS + 1);
+        assert!(page.contains("belljar_account_fuel_total{account=\"_others\"} 744\n"));
+        let line = "belljar_http_requests_total{method=\"other\",route=\"none\",status=\"200\"}";
+        assert_eq!(count("belljar_http_requests_total{"), 1);
+        assert!(page.contains(&format!("{line} 1000\n")), "{page}");
+    }
 }

@@ -20,7 +20,6 @@ use super::Service;
 use super::error::ServiceError;
 use super::memory;
 use super::owner::Owner;
-use super::timed_store::Operation;
 use crate::lock::lock;
 
 /// Accounts with series of their own. Further accounts share [`OTHERS`].
@@ -72,6 +71,12 @@ struct AccountStatus {
 struct AccountKind {
     account: String,
     kind: String,
+}
+
+/// An operation of a store.
+#[derive(Clone, Debug, PartialEq, Eq, Hash, EncodeLabelSet)]
+pub(super) struct Operation {
+    pub operation: &'static str,
 }
 
 /// Durations of a store's operations.

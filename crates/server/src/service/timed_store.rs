@@ -6,15 +6,8 @@ use std::time::Instant;
 
 use belljar::store::{Answer, AtHand, Blob, Condition, Entry, Put, Store};
 use bytes::Bytes;
-use prometheus_client::encoding::EncodeLabelSet;
 
-use super::metrics::StoreTimes;
-
-/// An operation of a store.
-#[derive(Clone, Debug, PartialEq, Eq, Hash, EncodeLabelSet)]
-pub(super) struct Operation {
-    operation: &'static str,
-}
+use super::metrics::{Operation, StoreTimes};
 
 /// Measures the operations of a store, failed ones too. Reads through [`AtHand`] are not measured.
 pub(super) struct TimedStore {

@@ -6,7 +6,12 @@ import { button, bytes, download, el, field, table, text } from './dom.js';
 class Receipts {
     constructor() {
         const file = el('input', { type: 'file', accept: '.json,application/json' });
-        file.addEventListener('change', () => file.files[0] && this.read(file.files[0]));
+        file.addEventListener('change', () => {
+            const [chosen] = file.files;
+            // Otherwise choosing the same file again, after it has changed, would be no change.
+            file.value = '';
+            if (chosen) this.read(chosen);
+        });
         this.shown = el('div');
         this.element = el('div', {}, el('h2', {}, 'Receipts'),
             el('p', {}, 'A receipt records a deterministic run, so that anybody can repeat it. ', el('code', {}, 'belljar run --receipt'), ' writes one.'),

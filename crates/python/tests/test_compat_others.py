@@ -316,6 +316,77 @@ async def test_pydantic_ai():
     toolset.close()
 
 
+def test_deepagents():
+    pytest.importorskip("deepagents", reason="deepagents is not installed")
+    from deepagents.backends.protocol import SandboxBackendProtocol
+
+    from belljar.compat.deepagents import BelljarSandbox
+
+    sandbox = BelljarSandbox(timeout=20, image="core")
+    assert isinstance(sandbox, SandboxBackendProtocol)
+    assert (
+        sandbox.write(
+            "/workspace/app/main.py", "import sys, helper\nprint(helper.X, sys.argv)\n"
+        ).error
+        is None
+    )
+    assert sandbox.write("/workspace/app/helper.py", "X = 1\n").path == "/workspace/app/helper.py"
+    ran = sandbox.execute("python app/main.py 'a b'")
+    assert (ran.output, ran.exit_code) == ("1 ['app/main.py', 'a b']\n", 0)
+    # A module that has changed is read again, and nothing else is left of an earlier command.
+    assert sandbox.edit("/workspace/app/helper.py", "1", "2").occurrences == 1
+    assert sandbox.execute("cd app && python3 main.py").output == "2 ['main.py']\n"
+    assert sandbox.execute("python -c 'x = 1'").exit_code == 0
+    ran = sandbox.execute("python - <<'END'\nprint(x)\nEND")
+    assert ran.exit_code == 1
+    assert "NameError" in ran.output
+    assert sandbox.execute("python -c 'import sys; print(3); sys.exit(3)'").exit_code == 3
+    assert sandbox.execute("python -c 'while True: pass'", timeout=1).exit_code == 124
+    for command in (
+        "ls -l",
+        "python app/main.py | head",
+        "python",
+        "python 'open",
+        "python a.py > b",
+    ):
+        ran = sandbox.execute(command)
+        assert (ran.exit_code, "there is no shell" in ran.output) == (127, True), command
+
+    assert [entry["path"] for entry in sandbox.ls("/").entries] == ["/workspace/"]
+    listed = {entry["path"]: entry for entry in sandbox.ls("/workspace/app").entries}
+    assert listed["/workspace/app/helper.py"]["size"] == 6
+    window = sandbox.read("/workspace/app/main.py", offset=1, limit=1)
+    assert (window.start_line, window.total_lines) == (2, 2)
+    assert window.file_data["content"] == "print(helper.X, sys.argv)\n"
+    assert "appears 2 times" in sandbox.edit("/workspace/app/main.py", "helper", "x").error
+    found = sandbox.grep("helper", "/workspace", "*.py")
+    assert [(match["path"], match["line"]) for match in found.matches] == [
+        ("/workspace/app/main.py", 1),
+        ("/workspace/app/main.py", 2),
+    ]
+    assert sandbox.grep("helper", max_count=1).truncated
+    assert [one["path"] for one in sandbox.glob("*.py", "/workspace/app").matches] == [
+        "/workspace/app/helper.py",
+        "/workspace/app/main.py",
+    ]
+    assert "Invalid glob pattern" in sandbox.glob("{a,b}" * 30).error
+    uploads = sandbox.upload_files([("/workspace/data.bin", b"\xff\0"), ("/etc/passwd", b"")])
+    assert [one.error for one in uploads] == [None, "invalid_path"]
+    paths = ["/workspace/data.bin", "/workspace/app", "/workspace/none", "/workspace/../etc"]
+    downloads = sandbox.download_files(paths)
+    assert [(one.content, one.error) for one in downloads] == [
+        (b"\xff\0", None),
+        (None, "is_directory"),
+        (None, "file_not_found"),
+        (None, "invalid_path"),
+    ]
+    assert sandbox.read("/workspace/data.bin").file_data["encoding"] == "base64"
+    assert sandbox.delete("/workspace/app").error is None
+    assert sandbox.delete("/workspace/app").error
+    assert sandbox.glob("**/*.py").matches == []
+    sandbox.close()
+
+
 def _contents(part):
     content = getattr(part, "content", None)
     return content if isinstance(content, list) else []

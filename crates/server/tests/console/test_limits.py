@@ -33,11 +33,14 @@ def test_the_first_paint_is_soon(browser, server):
 def test_many_lines_leave_the_page_responsive(console):
     console.page.click("text=Limits and inputs")
     console.page.get_by_label("Time, seconds").fill("60")
-    code = "for n in range(10_000): print(n, 'a line of output ' * 3)"
-    gaps = console.frames(lambda: console.run(code).locator("text=Succeeded").wait_for())
+    # An event for each line.
+    code = "import sys\nfor n in range(10_000): sys.stdout.write(f'{n} ' + 'a line of output ' * 3 + '\\n')"
+    ended = "text=Succeeded"
+    gaps = console.frames(lambda: console.run(code, ends=False).locator(ended).wait_for(timeout=120_000))
     rate = 1000 * len(gaps) / sum(gaps)
     print(f"10,000 lines: {rate:.0f} frames/s, longest {max(gaps):.0f} ms, {len(gaps)} frames")
-    assert "9999 a line" in console.page.inner_text(".run .lines >> nth=-1")
+    # Lines out of sight are not rendered, and have no inner text.
+    assert "9999 a line" in console.page.text_content(".run .lines >> nth=-1")
     assert rate >= 30 / SLACK, rate
     assert max(gaps) < 300 * SLACK, sorted(gaps)[-5:]
 

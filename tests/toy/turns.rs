@@ -271,9 +271,9 @@ async fn a_request_with_answers_is_a_replay() {
 
 #[tokio::test]
 async fn a_meter_measures_runs_that_were_started_under_it() {
+    let begun = Instant::now();
     let meter = Tenant::new().meter(None);
     let runtime = runtime();
-    let begun = Instant::now();
     assert_eq!(meter.waited(), None);
     let running = meter.scope(async { runtime.start(Request::new("print 1")) }).await;
     running.end().await.unwrap();

@@ -1,58 +1,9 @@
 //! Keys, and options from files and variables.
 
-use std::net::TcpStream;
 use std::os::unix::fs::PermissionsExt;
 
+use super::server::Server;
 use super::*;
-
-/// A server that ends with the test.
-struct Serving {
-    child: Child,
-    address: String,
-    key: Option<String>,
-}
-
-impl Serving {
-    fn start(command: &mut Command, args: &[&str]) -> Self {
-        command.args(["serve", "--listen", "127.0.0.1:0", "--json"]).args(args);
-        let mut child = command.stderr(Stdio::inherit()).spawn().unwrap();
-        let mut line = String::new();
-        BufReader::new(child.stdout.as_mut().unwrap()).read_line(&mut line).unwrap();
-        let ready: Value = serde_json::from_str(&line).unwrap();
-        let (_, address) = ready["url"].as_str().unwrap().split_once("://").unwrap();
-        Self {
-            child,
-            address: address.to_owned(),
-            key: ready["key"].as_str().map(str::to_owned),
-        }
-    }
-
-    /// The status of an answer to the holder of a key.
-    fn status(&self, key: &str) -> u16 {
-        let mut stream = TcpStream::connect(&self.address).unwrap();
-        let head = "GET /v1/sessions HTTP/1.1\r\nHost: localhost\r\nConnection: close\r\n";
-        write!(stream, "{head}Authorization: Bearer {key}\r\n\r\n").unwrap();
-        let mut answer = String::new();
-        stream.read_to_string(&mut answer).unwrap();
-        answer.split(' ').nth(1).unwrap().parse().unwrap()
-    }
-
-    /// Waits until the server has read its keys again.
-    fn awaits(&self, status: u16, key: &str) {
-        let end = Instant::now() + Duration::from_secs(20);
-        while self.status(key) != status {
-            assert!(Instant::now() < end, "the status is still {}", self.status(key));
-            std::thread::sleep(Duration::from_millis(50));
-        }
-    }
-}
-
-impl Drop for Serving {
-    fn drop(&mut self) {
-        self.child.kill().unwrap();
-        self.child.wait().unwrap();
-    }
-}
 
 fn listed(file: &str) -> Vec<Value> {
     let keys = ran(&["key", "list", "--json", "--keys", file]).exits(0).json();
@@ -78,7 +29,7 @@ fn keys_are_created_listed_rotated_and_revoked_while_a_server_runs() {
         again.stderr
     );
 
-    let server = Serving::start(&mut belljar(), &["--keys", file]);
+    let server = Server::start(&["--keys", file]);
     assert_eq!((server.status(&first), server.status(&bob)), (200, 200));
     assert_eq!(server.status("belljar_0"), 401);
     let second = made(&["key", "rotate", "alice"]);
@@ -127,18 +78,39 @@ fn a_key_in_a_file_or_a_variable_stays_the_same() {
     let dir = TempDir::new().unwrap();
     let path = dir.path().join("key");
     let args = ["--key-file", path.to_str().unwrap()];
-    let server = Serving::start(&mut belljar(), &args);
+    let server = Server::start(&args);
     let key = fs::read_to_string(&path).unwrap();
     assert_eq!(path.metadata().unwrap().permissions().mode() & 0o777, 0o600);
     assert_eq!((server.status(key.trim()), &server.key), (200, &None));
     drop(server);
-    assert_eq!(Serving::start(&mut belljar(), &args).status(key.trim()), 200);
+    assert_eq!(Server::start(&args).status(key.trim()), 200);
 
-    let server = Serving::start(belljar().env("BELLJAR_KEY", "0123456789abcdef"), &[]);
+    let server = Server::of(belljar().arg("serve").env("BELLJAR_KEY", "0123456789abcdef"));
     assert_eq!((server.status("0123456789abcdef"), server.status("0123456789abcdee")), (200, 401));
     let short = belljar().args(["serve", "--check"]).env("BELLJAR_KEY", "short").output().unwrap();
     let short = Ran::from(short).exits(2);
     assert!(short.stderr.contains("16 characters"), "{}", short.stderr);
+}
+
+#[test]
+fn the_printed_request_has_a_header_for_the_key() {
+    let dir = TempDir::new().unwrap();
+    let path = dir.path().join("a key");
+    let cases = [
+        (vec!["--key-file", path.to_str().unwrap()], format!("$(cat '{}')", path.display())),
+        (vec![], "$BELLJAR_KEY".to_owned()),
+    ];
+    for (args, key) in cases {
+        let mut command = belljar();
+        command.args(["serve", "--listen", "127.0.0.1:0"]).args(&args);
+        let mut child = command.env("BELLJAR_KEY", "0123456789abcdef").spawn().unwrap();
+        let mut lines = BufReader::new(child.stdout.take().unwrap()).lines();
+        let line = lines.find(|line| line.as_ref().unwrap().starts_with("try: ")).unwrap().unwrap();
+        child.kill().unwrap();
+        child.wait().unwrap();
+        let header = format!("-H \"Authorization: Bearer {key}\"");
+        assert!(line.contains(&header), "{line}");
+    }
 }
 
 fn printed(command: &mut Command) -> Vec<(String, String)> {

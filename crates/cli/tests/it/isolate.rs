@@ -5,33 +5,14 @@ use std::net::TcpStream;
 use std::path::PathBuf;
 use std::thread;
 
+use super::server::{Answer, Server, send, signal};
 use super::*;
 
 /// A server with two accounts.
 struct Isolated {
-    child: Child,
-    address: String,
+    server: Server,
     keys: [String; 2],
     folder: TempDir,
-}
-
-struct Answer {
-    status: u16,
-    head: String,
-    body: String,
-}
-
-impl Answer {
-    #[track_caller]
-    fn json(&self) -> Value {
-        serde_json::from_str(&self.body).unwrap_or_else(|_| panic!("{}{}", self.head, self.body))
-    }
-
-    #[track_caller]
-    fn is(self, status: u16) -> Self {
-        assert_eq!(self.status, status, "{}{}", self.head, self.body);
-        self
-    }
 }
 
 impl Isolated {
@@ -48,45 +29,24 @@ impl Isolated {
             made.stdout.trim().to_owned()
         });
         let mut command = belljar();
-        command.args(["serve", "--listen", "127.0.0.1:0", "--json", "--faces=all"]);
-        command.arg("--keys").arg(folder.path().join("keys/keys.toml")).args(args);
+        command
+            .args(["serve", "--faces=all", "--keys"])
+            .arg(folder.path().join("keys/keys.toml"))
+            .args(args);
         set(&mut command);
-        let mut child = command.stderr(Stdio::inherit()).spawn().unwrap();
-        let mut line = String::new();
-        BufReader::new(child.stdout.as_mut().unwrap()).read_line(&mut line).unwrap();
-        let ready: Value = serde_json::from_str(&line).unwrap();
-        let address = ready["url"].as_str().unwrap().strip_prefix("http://").unwrap().to_owned();
         Self {
-            child,
-            address,
+            server: Server::of(&mut command),
             keys,
             folder,
         }
     }
 
     fn send(&self, method: &str, path: &str, headers: &str, body: &[u8]) -> Answer {
-        let head = format!(
-            "{method} {path} HTTP/1.1\r\nHost: localhost\r\nConnection: close\r\n{headers}\
-             Content-Length: {}\r\n\r\n",
-            body.len()
-        );
-        let mut stream = TcpStream::connect(&self.address).unwrap();
-        stream.write_all(&[head.as_bytes(), body].concat()).unwrap();
-        let mut answer = Vec::new();
-        stream.read_to_end(&mut answer).unwrap();
-        let answer = String::from_utf8(answer).unwrap();
-        let (head, body) = answer.split_once("\r\n\r\n").unwrap_or_else(|| panic!("{answer}"));
-        Answer {
-            status: head.split(' ').nth(1).unwrap().parse().unwrap(),
-            head: head.to_lowercase(),
-            body: body.to_owned(),
-        }
+        send(&self.server.address, method, path, headers, body)
     }
 
     fn ask(&self, account: usize, method: &str, path: &str, body: &Value) -> Answer {
-        let key = &self.keys[account];
-        let headers = format!("Authorization: Bearer {key}\r\nContent-Type: application/json\r\n");
-        self.send(method, path, &headers, body.to_string().as_bytes())
+        self.server.ask_as(Some(&self.keys[account]), method, path, body)
     }
 
     #[track_caller]
@@ -109,7 +69,7 @@ impl Isolated {
 
     /// The processes of workers: children of this process's child.
     fn workers(&self) -> BTreeSet<u32> {
-        workers_of(self.child.id())
+        workers_of(self.server.child.id())
     }
 
     /// The process that an account's first request starts.
@@ -120,22 +80,6 @@ impl Isolated {
         assert_eq!(new.len(), 1, "{new:?}");
         new[0]
     }
-
-    fn signal(&self, name: &str) {
-        signal(name, self.child.id());
-    }
-}
-
-impl Drop for Isolated {
-    fn drop(&mut self) {
-        let _ = self.child.kill();
-        let _ = self.child.wait();
-    }
-}
-
-fn signal(name: &str, process: u32) {
-    let status = Command::new("kill").args([name, &process.to_string()]).status().unwrap();
-    assert!(status.success());
 }
 
 fn workers_of(server: u32) -> BTreeSet<u32> {
@@ -233,13 +177,11 @@ fn sessions_survive_that_a_process_is_put_away() {
         assert_eq!(server.runs(0, &session, "print(x + 1)"), "42\n");
         server.ask(1, "POST", &session, &json!({"code": "print(x)"})).is(404);
         // And that the server is stopped, as a service manager does it.
-        let mut server = server;
         assert_eq!(server.runs(0, &session, "x = 43"), "");
         for process in server.workers() {
             signal("-TERM", process);
         }
-        server.signal("-TERM");
-        assert_eq!(server.child.wait().unwrap().code(), Some(0));
+        assert_eq!(server.server.end(), 0);
         let states = fs::read_dir(state.join("accounts")).into_iter().flatten();
         let saved = states.filter(|state| {
             let files = fs::read_dir(state.as_ref().unwrap().path()).unwrap();
@@ -283,13 +225,12 @@ fn an_account_that_takes_too_much_memory_loses_its_process() {
 
 #[test]
 fn no_process_survives_its_server() {
-    let mut server = Isolated::start(&[]);
+    let server = Isolated::start(&[]);
     server.first(0);
     server.first(1);
     let workers = server.workers();
     assert_eq!(workers.len(), 3, "two accounts, and the one that shows that code runs");
-    server.child.kill().unwrap();
-    server.child.wait().unwrap();
+    drop(server);
     until(|| !workers.iter().any(|worker| is_there(*worker)));
 }
 
@@ -377,7 +318,7 @@ struct Socket(TcpStream);
 
 impl Socket {
     fn open(server: &Isolated, path: &str) -> Result<Self, u16> {
-        let mut stream = TcpStream::connect(&server.address).unwrap();
+        let mut stream = TcpStream::connect(&server.server.address).unwrap();
         stream.set_read_timeout(Some(Duration::from_secs(30))).unwrap();
         let request = format!(
             "GET {path} HTTP/1.1\r\nHost: localhost\r\nConnection: Upgrade\r\nUpgrade: websocket\r\n\

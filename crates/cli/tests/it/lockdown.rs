@@ -3,6 +3,7 @@
 use std::os::unix::fs::symlink;
 use std::sync::LazyLock;
 
+use super::server::Server;
 use super::*;
 
 /// Whether this kernel can lock a process down at all; where every test is to run it has to.
@@ -13,76 +14,17 @@ static CAN: LazyLock<bool> = LazyLock::new(|| {
     can
 });
 
-/// A server, and its process.
-struct Held {
-    child: Child,
-    address: String,
-    key: Option<String>,
+#[track_caller]
+fn runs(server: &Server) {
+    let ran = server.ask("POST", "/v1/runs", &json!({"code": "print(6 * 7)"})).is(200).json();
+    assert_eq!(ran["stdout"], "42\n", "{ran}");
 }
 
-impl Held {
-    fn start(args: &[&str]) -> Self {
-        Self::started(belljar(), args)
-    }
-
-    fn started(mut command: Command, args: &[&str]) -> Self {
-        command.args(["serve", "--listen", "127.0.0.1:0", "--json"]).args(args);
-        let mut child = command.stderr(Stdio::inherit()).spawn().unwrap();
-        let mut line = String::new();
-        BufReader::new(child.stdout.as_mut().unwrap()).read_line(&mut line).unwrap();
-        let ready: Value = serde_json::from_str(&line).unwrap();
-        let (_, address) = ready["url"].as_str().unwrap().split_once("://").unwrap();
-        Self {
-            child,
-            address: address.to_owned(),
-            key: ready["key"].as_str().map(str::to_owned),
-        }
-    }
-
-    /// The status line and the body of an answer.
-    fn ask(&self, method: &str, path: &str, key: Option<&str>, body: &str) -> (String, String) {
-        let key = key.or(self.key.as_deref());
-        let key = key.map(|key| format!("Authorization: Bearer {key}\r\n")).unwrap_or_default();
-        let request = format!(
-            "{method} {path} HTTP/1.1\r\nHost: localhost\r\nConnection: close\r\n{key}\
-             Content-Type: application/json\r\nContent-Length: {}\r\n\r\n{body}",
-            body.len()
-        );
-        let mut stream = std::net::TcpStream::connect(&self.address).unwrap();
-        stream.write_all(request.as_bytes()).unwrap();
-        let mut answer = String::new();
-        stream.read_to_string(&mut answer).unwrap();
-        let (head, body) = answer.split_once("\r\n\r\n").unwrap();
-        (head.lines().next().unwrap().to_owned(), body.to_owned())
-    }
-
-    /// Asks until the status is this one.
-    fn asks_until(&self, status: &str, key: Option<&str>) {
-        let start = Instant::now();
-        loop {
-            let (line, _) = self.ask("GET", "/v1/sessions", key, "");
-            if line.contains(status) {
-                return;
-            }
-            assert!(start.elapsed() < Duration::from_secs(20), "{line}");
-            std::thread::sleep(Duration::from_millis(100));
-        }
-    }
-
-    /// Ends it as a service manager does, and returns its status.
-    fn end(mut self) -> i32 {
-        let id = self.child.id().to_string();
-        assert!(Command::new("kill").args(["-TERM", &id]).status().unwrap().success());
-        let status = self.child.wait().unwrap();
-        status.code().unwrap()
-    }
-}
-
-impl Drop for Held {
-    fn drop(&mut self) {
-        let _ = self.child.kill();
-        let _ = self.child.wait();
-    }
+/// The path of a new session.
+#[track_caller]
+fn session(server: &Server) -> String {
+    let made = server.ask("POST", "/v1/sessions", &json!({})).is(201).json();
+    format!("/v1/sessions/{}", made["id"].as_str().unwrap())
 }
 
 /// Every thread of a server has a filter and can get no new privileges; without lock-down none has.
@@ -92,9 +34,8 @@ fn every_thread_of_a_server_is_held() {
         return;
     }
     for (args, held) in [(["--lockdown=require"], true), (["--no-lockdown"], false)] {
-        let server = Held::start(&args);
-        let (line, body) = server.ask("POST", "/v1/runs", None, r#"{"code": "print(6 * 7)"}"#);
-        assert!(line.contains("200") && body.contains("42"), "{line}: {body}");
+        let server = Server::start(&args);
+        runs(&server);
         let threads = fs::read_dir(format!("/proc/{}/task", server.child.id())).unwrap();
         let mut count = 0;
         for thread in threads {
@@ -109,7 +50,7 @@ fn every_thread_of_a_server_is_held() {
             }
         }
         assert!(count > 2, "{count}");
-        let (_, ready) = server.ask("GET", "/readyz", None, "");
+        let ready = server.ask("GET", "/readyz", &Value::Null).body;
         assert!(ready.starts_with("ready\n"), "{ready}");
         let says = ready.contains("lock-down: Landlock ABI ") && ready.contains(", seccomp\n");
         assert_eq!(says, held, "{ready}");
@@ -128,33 +69,21 @@ fn the_command_has_no_hook_for_escapes() {
 #[test]
 fn a_server_takes_large_uploads() {
     for how in ["--lockdown=auto", "--no-lockdown"] {
-        let server = Held::start(&[how]);
-        let (line, body) = server.ask("POST", "/v1/sessions", None, "{}");
-        assert!(line.contains("201"), "{how}: {line}: {body}");
-        let made: Value = serde_json::from_str(&body).unwrap();
-        let path = format!("/v1/sessions/{}/files/large", made["id"].as_str().unwrap());
-        let (line, body) = server.ask("PUT", &path, None, &"x".repeat(1 << 20));
-        assert!(line.contains("201"), "{how}: {line}: {body}");
+        let server = Server::start(&[how]);
+        let path = format!("{}/files/large", session(&server));
+        server.ask("PUT", &path, &json!("x".repeat(1 << 20))).is(201);
     }
 }
 
 #[test]
 fn a_server_needs_no_temporary_directory() {
-    let mut command = belljar();
-    command.env("TMPDIR", "/nowhere");
-    let server = Held::started(command, &[]);
-    let (line, body) = server.ask("POST", "/v1/runs", None, r#"{"code": "print(6 * 7)"}"#);
-    assert!(line.contains("200") && body.contains("42"), "{line}: {body}");
+    runs(&Server::of(belljar().arg("serve").env("TMPDIR", "/nowhere")));
 }
 
 #[test]
 fn temporary_files_of_a_killed_server_are_removed_by_the_next() {
     let temporary = tempfile::tempdir().unwrap();
-    let start = || {
-        let mut command = belljar();
-        command.env("TMPDIR", temporary.path());
-        Held::started(command, &[])
-    };
+    let start = || Server::of(belljar().arg("serve").env("TMPDIR", temporary.path()));
     let list = || -> Vec<_> {
         let entries = fs::read_dir(temporary.path()).unwrap();
         entries.map(|entry| entry.unwrap().file_name()).collect()
@@ -307,13 +236,11 @@ fn keys_that_are_replaced_are_read_again() {
     };
     let (first, second) = (make("keys.toml"), make("later.toml"));
     let keys = folder.path().join("keys.toml");
-    let server = Held::start(&["--keys", keys.to_str().unwrap()]);
-    server.asks_until("200", Some(&first));
-    let (line, _) = server.ask("GET", "/v1/sessions", Some(&second), "");
-    assert!(line.contains("401"), "{line}");
+    let server = Server::start(&["--keys", keys.to_str().unwrap()]);
+    assert_eq!((server.status(&first), server.status(&second)), (200, 401));
     fs::rename(folder.path().join("later.toml"), &keys).unwrap();
-    server.asks_until("200", Some(&second));
-    server.asks_until("401", Some(&first));
+    server.awaits(200, &second);
+    server.awaits(401, &first);
 }
 
 #[test]
@@ -323,17 +250,13 @@ fn a_server_keeps_its_sessions() {
     let store = format!("file://{}", store.display());
     for args in [["--state", state.to_str().unwrap()], ["--store", &store]] {
         let args = [args.as_slice(), &["--no-auth"]].concat();
-        let server = Held::start(&args);
-        let (line, body) = server.ask("POST", "/v1/sessions", None, "{}");
-        assert!(line.contains("201"), "{line}: {body}");
-        let session: Value = serde_json::from_str(&body).unwrap();
-        let runs = format!("/v1/sessions/{}/runs", session["id"].as_str().unwrap());
-        let (line, body) = server.ask("POST", &runs, None, r#"{"code": "x = 41"}"#);
-        assert!(line.contains("200"), "{line}: {body}");
+        let server = Server::start(&args);
+        let runs = format!("{}/runs", session(&server));
+        server.ask("POST", &runs, &json!({"code": "x = 41"})).is(200);
         assert_eq!(server.end(), 0);
-        let server = Held::start(&args);
-        let (line, body) = server.ask("POST", &runs, None, r#"{"code": "print(x + 1)"}"#);
-        assert!(line.contains("200") && body.contains("42"), "{args:?}: {line}: {body}");
+        let server = Server::start(&args);
+        let ran = server.ask("POST", &runs, &json!({"code": "print(x + 1)"})).is(200).json();
+        assert_eq!(ran["stdout"], "42\n", "{args:?}: {ran}");
         assert_eq!(server.end(), 0);
     }
 }

@@ -23,6 +23,8 @@ mod repl;
 mod run;
 #[cfg(all(feature = "server", target_os = "linux"))]
 mod serve;
+#[cfg(all(feature = "server", unix))]
+mod server;
 mod session;
 mod state;
 mod usage;

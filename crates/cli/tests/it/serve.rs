@@ -1,80 +1,30 @@
 //! `belljar serve` as a process, and its memory budget.
 
-use std::net::TcpStream;
 use std::os::unix::fs::MetadataExt;
 use std::thread;
 
+use super::server::{Answer, JSON, Server, send};
 use super::*;
 
-/// A server without keys.
-struct Serving {
-    child: Child,
-    address: String,
+/// Starts a server without keys.
+fn start(args: &[&str]) -> Server {
+    Server::start(&[&["--no-auth"], args].concat())
 }
 
-struct Answer {
-    status: u16,
-    head: String,
-    body: Value,
-}
-
-impl Serving {
-    fn start(args: &[&str]) -> Self {
-        let mut command = belljar();
-        command.args(["serve", "--listen", "127.0.0.1:0", "--no-auth", "--json"]).args(args);
-        let mut child = command.stderr(Stdio::inherit()).spawn().unwrap();
-        let mut line = String::new();
-        BufReader::new(child.stdout.as_mut().unwrap()).read_line(&mut line).unwrap();
-        let ready: Value = serde_json::from_str(&line).unwrap();
-        let address = ready["url"].as_str().unwrap().strip_prefix("http://").unwrap().to_owned();
-        Self { child, address }
-    }
-
-    fn ask(&self, method: &str, path: &str, body: &Value) -> Answer {
-        ask(&self.address, method, path, body)
-    }
-
-    /// Memory of the process in MiB: its own pages, and its files in memory. Measured from outside.
-    fn held(&self) -> u64 {
-        let process = format!("/proc/{}", self.child.id());
-        let status = fs::read_to_string(format!("{process}/status")).unwrap();
-        let line = status.lines().find_map(|line| line.strip_prefix("RssAnon:")).unwrap();
-        let own: u64 = line.trim().strip_suffix("kB").unwrap().trim().parse().unwrap();
-        let files = fs::read_dir(format!("{process}/fd")).unwrap();
-        let in_memory = files.filter_map(|file| {
-            let file = file.ok()?.path();
-            let target = fs::read_link(&file).ok()?;
-            let is_memory = target.to_str()?.starts_with("/memfd:");
-            is_memory.then(|| fs::metadata(&file).ok()).flatten()
-        });
-        (own >> 10) + (in_memory.map(|found| found.blocks() * 512).sum::<u64>() >> 20)
-    }
-}
-
-impl Drop for Serving {
-    fn drop(&mut self) {
-        self.child.kill().unwrap();
-        self.child.wait().unwrap();
-    }
-}
-
-fn ask(address: &str, method: &str, path: &str, body: &Value) -> Answer {
-    let body = body.to_string();
-    let request = format!(
-        "{method} {path} HTTP/1.1\r\nHost: localhost\r\nConnection: close\r\n\
-         Content-Type: application/json\r\nContent-Length: {}\r\n\r\n{body}",
-        body.len()
-    );
-    let mut stream = TcpStream::connect(address).unwrap();
-    stream.write_all(request.as_bytes()).unwrap();
-    let mut answer = String::new();
-    stream.read_to_string(&mut answer).unwrap();
-    let (head, body) = answer.split_once("\r\n\r\n").unwrap_or_else(|| panic!("{answer}"));
-    Answer {
-        status: head.split(' ').nth(1).unwrap().parse().unwrap(),
-        head: head.to_lowercase(),
-        body: serde_json::from_str(body).unwrap_or_default(),
-    }
+/// Memory of a server in MiB: its own pages, and its files in memory. Measured from outside.
+fn held(server: &Server) -> u64 {
+    let process = format!("/proc/{}", server.child.id());
+    let status = fs::read_to_string(format!("{process}/status")).unwrap();
+    let line = status.lines().find_map(|line| line.strip_prefix("RssAnon:")).unwrap();
+    let own: u64 = line.trim().strip_suffix("kB").unwrap().trim().parse().unwrap();
+    let files = fs::read_dir(format!("{process}/fd")).unwrap();
+    let in_memory = files.filter_map(|file| {
+        let file = file.ok()?.path();
+        let target = fs::read_link(&file).ok()?;
+        let is_memory = target.to_str()?.starts_with("/memfd:");
+        is_memory.then(|| fs::metadata(&file).ok()).flatten()
+    });
+    (own >> 10) + (in_memory.map(|found| found.blocks() * 512).sum::<u64>() >> 20)
 }
 
 /// Memory of each run and session of the load, in MiB.
@@ -89,31 +39,33 @@ struct Load {
 }
 
 /// Starts runs that each take memory and keep it until all have started.
-fn runs(server: &Serving) -> Load {
+fn runs(server: &Server) -> Load {
     let code = format!("x = bytearray(b'1') * ({EACH} << 20)\nimport time; time.sleep(5)");
     let body = json!({"code": code, "image": "core", "timeout": 60});
     let mut most = 0;
     let mut asked = Vec::new();
     for _ in 0..16 {
-        let (address, body) = (server.address.clone(), body.clone());
-        asked.push(thread::spawn(move || ask(&address, "POST", "/v1/runs", &body)));
+        let (address, body) = (server.address.clone(), body.to_string());
+        let send = move || send(&address, "POST", "/v1/runs", JSON, body.as_bytes());
+        asked.push(thread::spawn(send));
         let begun = Instant::now();
         while begun.elapsed() < Duration::from_millis(250) {
-            most = most.max(server.held());
+            most = most.max(held(server));
             thread::sleep(Duration::from_millis(20));
         }
     }
     while asked.iter().any(|one| !one.is_finished()) {
-        most = most.max(server.held());
+        most = most.max(held(server));
         thread::sleep(Duration::from_millis(20));
     }
     let answers: Vec<Answer> = asked.into_iter().map(|one| one.join().unwrap()).collect();
     let (done, refused): (Vec<_>, Vec<_>) = answers.iter().partition(|one| one.status == 200);
     for one in &done {
-        assert_eq!(one.body["success"], true, "what has begun goes on: {}", one.body);
+        assert_eq!(one.json()["success"], true, "what has begun goes on: {}", one.body);
     }
     for one in &refused {
-        assert_eq!((one.status, &one.body["code"]), (503, &json!("memory_budget")), "{}", one.body);
+        assert_eq!(one.status, 503, "{}", one.body);
+        assert_eq!(one.json()["code"], "memory_budget", "{}", one.body);
         assert!(one.head.contains("retry-after: 1"), "{}", one.head);
     }
     Load {
@@ -123,13 +75,13 @@ fn runs(server: &Serving) -> Load {
 }
 
 /// Creates sessions that each take memory, and reads from all of them.
-fn sessions(server: &Serving) -> Load {
+fn sessions(server: &Server) -> Load {
     let (mut most, mut refused) = (0, 0);
     let mut until_done = |path: &str, body: &Value| loop {
         let answer = server.ask("POST", path, body);
-        most = most.max(server.held());
+        most = most.max(held(server));
         match answer.status {
-            200 | 201 => return answer.body,
+            200 | 201 => return answer.json(),
             503 => refused += 1,
             _ => panic!("{}", answer.body),
         }
@@ -160,7 +112,7 @@ fn a_budget_of_memory_is_kept_under_load() {
     // A run that started just below the budget resumes a session, writes to its memory and saves
     // it, while another session is suspended or another run starts: each of these takes EACH once.
     const MOST: u64 = BUDGET + 5 * EACH;
-    let free = Serving::start(&["--max-runs", "32"]);
+    let free = start(&["--max-runs", "32"]);
     let (in_runs, in_sessions) = (runs(&free), sessions(&free));
     eprintln!("without: {} MiB, {} MiB", in_runs.most, in_sessions.most);
     assert!(in_runs.most > MOST, "the load is too small: {} MiB", in_runs.most);
@@ -169,7 +121,7 @@ fn a_budget_of_memory_is_kept_under_load() {
     drop(free);
 
     let budget = BUDGET.to_string();
-    let bound = Serving::start(&["--max-runs", "32", "--memory-budget", &budget]);
+    let bound = start(&["--max-runs", "32", "--memory-budget", &budget]);
     let in_runs = runs(&bound);
     eprintln!("with: {} MiB, {} refused", in_runs.most, in_runs.refused);
     assert!(in_runs.most <= MOST && in_runs.refused > 0, "{} MiB", in_runs.most);
@@ -179,7 +131,7 @@ fn a_budget_of_memory_is_kept_under_load() {
     // It accepts runs again once the last session is suspended.
     let until = Instant::now() + Duration::from_secs(20);
     while bound.ask("POST", "/v1/runs", &json!({"code": "1", "image": "core"})).status != 200 {
-        assert!(Instant::now() < until, "it holds {} MiB", bound.held());
+        assert!(Instant::now() < until, "it holds {} MiB", held(&bound));
         thread::sleep(Duration::from_millis(100));
     }
 }

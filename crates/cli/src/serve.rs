@@ -268,6 +268,7 @@ pub(super) fn serve(
             }
             service = budgeted(service, args.memory_budget)?;
         }
+        let needs_key = keys.are_needed();
         let app = App::new(service.build(), keys, settings);
         let mut server = Server::bind(app, address.clone())
             .await
@@ -294,7 +295,7 @@ pub(super) fn serve(
             key,
             pid: std::process::id(),
         };
-        ready.print(args, printer)?;
+        ready.print(args, needs_key, printer)?;
         server.run(signals.arrived()).await.context("the sessions could not be saved")?;
         Ok(Exit::Success)
     });
@@ -424,19 +425,25 @@ fn base_path(text: &str) -> Result<String, String> {
 }
 
 impl Ready {
-    fn print(&self, args: &ServeArgs, printer: &Printer) -> anyhow::Result<()> {
+    fn print(&self, args: &ServeArgs, needs_key: bool, printer: &Printer) -> anyhow::Result<()> {
         if args.json {
             printer.line(&serde_json::to_string(self)?)?;
             return Ok(());
         }
         let Self { url, key, .. } = self;
         printer.line(&format!("belljar serves at {url}"))?;
-        let header = match key {
-            Some(key) => {
-                printer.line(&format!("key: {key}"))?;
-                format!(" -H 'Authorization: Bearer {key}'")
+        if let Some(key) = key {
+            printer.line(&format!("key: {key}"))?;
+        }
+        let header = match (key, &args.key_file) {
+            (Some(key), _) => format!(" -H 'Authorization: Bearer {key}'"),
+            (None, Some(file)) => {
+                let file = file.to_string_lossy();
+                let file = shlex::try_quote(&file).unwrap_or_default();
+                format!(" -H \"Authorization: Bearer $(cat {file})\"")
             }
-            None => String::new(),
+            (None, None) if needs_key => " -H \"Authorization: Bearer $BELLJAR_KEY\"".to_owned(),
+            (None, None) => String::new(),
         };
         let target = match &args.unix {
             Some(path) => {

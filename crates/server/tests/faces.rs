@@ -6,6 +6,7 @@ mod guest;
 use std::collections::BTreeSet;
 use std::net::SocketAddr;
 use std::sync::Arc;
+use std::time::Duration;
 
 use belljar::Runtime;
 use belljar::cluster::{NodeOptions, StoredSessions};
@@ -101,6 +102,34 @@ async fn sessions_keep_their_state_between_requests() {
     assert_eq!(outcome["stdout"], "3\n", "{outcome:#}");
     assert_eq!(ask(server, "DELETE", &session, &Value::Null).await.0 / 100, 2);
     assert_eq!(ask(server, "POST", &runs, &json!({"code": "get a"})).await.0, 404);
+}
+
+/// The fork waits for the run before it, and another run waits behind it.
+#[tokio::test]
+async fn a_fork_names_the_run_after_which_it_was_made() {
+    let server = server().await;
+    let (_, made) = post(server, "/v1/sessions", json!({})).await;
+    let session = format!("/v1/sessions/{}", made["id"].as_str().unwrap());
+    let run = |code: &str| {
+        let (runs, request) = (format!("{session}/runs"), json!({"code": code}));
+        tokio::spawn(async move { post(server, &runs, request).await })
+    };
+    let moment = || tokio::time::sleep(Duration::from_millis(100));
+    let first = run("add a 1\nsleep 500");
+    moment().await;
+    let path = format!("{session}/fork");
+    let fork = tokio::spawn(async move { post(server, &path, json!({})).await });
+    moment().await;
+    let second = run("add a 1");
+    for run in [first, second] {
+        assert_eq!(run.await.unwrap().1["success"], true);
+    }
+    let (status, fork) = fork.await.unwrap();
+    assert_eq!(status, 201, "{fork:#}");
+    let path = format!("/v1/sessions/{}/runs", fork["id"].as_str().unwrap());
+    let (_, outcome) = post(server, &path, json!({"code": "get a"})).await;
+    let runs = format!("{}\n", fork["parent"]["execution"]);
+    assert_eq!(outcome["stdout"], runs, "{fork:#}");
 }
 
 #[tokio::test]

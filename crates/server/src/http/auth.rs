@@ -46,10 +46,8 @@ enum Known {
 
 #[derive(Clone)]
 struct Holder {
-    sha256: [u8; 32],
+    key: Key,
     owner: Owner,
-    is_operator: bool,
-    expires: Option<SystemTime>,
     /// Cancelled when the key is revoked or expires.
     revoked: CancellationToken,
     /// Cancelled when the account has lost its last key.
@@ -129,14 +127,13 @@ impl Keys {
                 || (Owner::new(key.name.clone(), key.limits.clone()), CancellationToken::new()),
                 |account| (account.owner.clone(), account.closed.clone()),
             );
-            owner.set_limits(key.limits);
-            let same = holders.iter().filter(is_theirs).find(|holder| holder.sha256 == key.sha256);
+            owner.set_limits(key.limits.clone());
+            let mut own = holders.iter().filter(is_theirs);
+            let same = own.find(|holder| holder.key.sha256 == key.sha256);
             new.push(Holder {
-                sha256: key.sha256,
                 revoked: same.map(|same| same.revoked.clone()).unwrap_or_default(),
                 owner,
-                is_operator: key.is_operator,
-                expires: key.expires,
+                key,
                 closed,
             });
         }
@@ -152,7 +149,7 @@ impl Keys {
             .read()
             .unwrap_or_else(PoisonError::into_inner)
             .iter()
-            .any(|holder| holder.is_expired(now));
+            .any(|holder| holder.key.is_expired(now));
         if is_any {
             let mut holders = holders.write().unwrap_or_else(PoisonError::into_inner);
             let new = holders.clone();
@@ -188,7 +185,7 @@ impl Keys {
         };
         let holders = holders.read().unwrap_or_else(PoisonError::into_inner);
         let is_theirs = |holder: &Holder| holder.owner.name() == owner.name();
-        holders.iter().any(|holder| is_theirs(holder) && holder.is_operator)
+        holders.iter().any(|holder| is_theirs(holder) && holder.key.is_operator)
             || holders.iter().all(is_theirs)
     }
 
@@ -242,8 +239,8 @@ impl Keys {
                 let now = SystemTime::now();
                 // Compares all hashes, so that timing reveals nothing about the match.
                 holders.iter().fold(None, |found, holder| {
-                    let is_it: bool = holder.sha256.ct_eq(&sha256).into();
-                    if is_it && !holder.is_expired(now) {
+                    let is_it: bool = holder.key.sha256.ct_eq(&sha256).into();
+                    if is_it && !holder.key.is_expired(now) {
                         Some((holder.owner.clone(), Some(holder.revoked.clone())))
                     } else {
                         found
@@ -265,22 +262,16 @@ impl Keys {
     }
 }
 
-impl Holder {
-    fn is_expired(&self, now: SystemTime) -> bool {
-        self.expires.is_some_and(|expires| expires <= now)
-    }
-}
-
 /// Replaces the holders by those of `new` whose keys have not expired, and ends what was opened
 /// with other keys.
 fn set(holders: &mut Vec<Holder>, mut new: Vec<Holder>, now: SystemTime) {
-    new.retain(|holder| !holder.is_expired(now));
+    new.retain(|holder| !holder.key.is_expired(now));
     for old in holders.iter() {
         let mut account = new.iter().filter(|holder| holder.owner.name() == old.owner.name());
         if account.clone().next().is_none() {
             old.closed.cancel();
         }
-        if account.all(|holder| holder.sha256 != old.sha256) {
+        if account.all(|holder| holder.key.sha256 != old.key.sha256) {
             old.revoked.cancel();
         }
     }

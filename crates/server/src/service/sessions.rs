@@ -10,7 +10,7 @@ use belljar::session::{RestoreOptions, SessionStatus};
 
 use super::error::ServiceError;
 use super::guest_work::detached;
-use super::owned_session::{NewSession, Origin, OwnedSession, check_name, no_session};
+use super::owned_session::{Lineage, NewSession, Origin, OwnedSession, check_name, no_session};
 use super::owner::{Owner, Work, limit};
 use super::session_slot::SessionSlot;
 use super::session_store::{ClaimedSession, NewRecord, SessionPlan};
@@ -52,7 +52,7 @@ impl Service {
         };
         let start = Box::pin(self.shared.runtime.session(options));
         let start = self.work(owner, work, "start", start);
-        self.make(owner, plan, start).await
+        self.make(owner, plan, async { Ok((start.await?, None)) }).await
     }
 
     /// Starts a session from a checkpoint, in the same place as [`start`](Self::start).
@@ -72,7 +72,7 @@ impl Service {
             lease_end: None,
             stored: self.session_store().map(|_| NewRecord::default()),
         };
-        let restore = async { Ok(self.shared.runtime.restore(options).await?) };
+        let restore = async { Ok((self.shared.runtime.restore(options).await?, None)) };
         Box::pin(self.make(owner, plan, restore)).await
     }
 
@@ -87,9 +87,13 @@ impl Service {
         at: &ClaimedSession,
         name: Option<String>,
     ) -> Result<OwnedSession, ServiceError> {
-        let plan = at.derive_plan(name, at.guest().execution().await);
-        let fork = async { Ok(at.guest().fork().await?) };
-        self.make(owner, plan, fork).await
+        let fork = async {
+            let fork = at.guest().fork().await?;
+            // A run that had begun ended before the fork was made, and counts.
+            let lineage = at.forked_after(fork.execution().await);
+            Ok((fork, Some(lineage)))
+        };
+        self.make(owner, at.derive_plan(name), fork).await
     }
 
     /// Rewinds a session, and keeps the discarded state as another session in the same place.
@@ -103,21 +107,25 @@ impl Service {
         at: &ClaimedSession,
         execution: u64,
     ) -> Result<OwnedSession, ServiceError> {
-        let rewind = async { Ok(at.guest().rewind_keeping(execution).await?) };
-        Box::pin(self.make(owner, at.derive_plan(None, execution), rewind)).await
+        let rewind = async {
+            let kept = at.guest().rewind_keeping(execution).await?;
+            Ok((kept, Some(at.forked_after(execution))))
+        };
+        Box::pin(self.make(owner, at.derive_plan(None), rewind)).await
     }
 
-    /// Creates and registers a session. Its slot is reserved first.
+    /// Creates and registers a session of this lineage. Its slot is reserved first.
     async fn make(
         &self,
         owner: &Owner,
-        plan: SessionPlan,
-        session: impl Future<Output = Result<Session, ServiceError>>,
+        mut plan: SessionPlan,
+        session: impl Future<Output = Result<(Session, Option<Lineage>), ServiceError>>,
     ) -> Result<OwnedSession, ServiceError> {
         let slot = self.slot(owner, plan.name.as_deref(), plan.stored.is_some());
         let slot = Box::pin(slot).await?;
         // Boxed, because the future of a run is large.
-        let session = Box::pin(session).await?;
+        let (session, lineage) = Box::pin(session).await?;
+        plan.lineage = lineage;
         let (service, owner) = (self.clone(), owner.clone());
         detached(async move { service.add(&owner, session, plan, slot).await }).await
     }

@@ -112,19 +112,15 @@ impl ClaimedSession {
         }
     }
 
-    /// Properties of a fork of this session after a run.
-    pub(in crate::service) fn derive_plan(
-        &self,
-        name: Option<String>,
-        execution: u64,
-    ) -> SessionPlan {
+    /// Properties of a fork of this session, except its lineage.
+    pub(in crate::service) fn derive_plan(&self, name: Option<String>) -> SessionPlan {
         let stored = self.record.as_ref().map(|record| NewRecord {
             lease: record.lease_left(),
             note: record.note.clone(),
         });
         SessionPlan {
             name,
-            lineage: Some(self.session.forked_after(execution)),
+            lineage: None,
             lease_end: self.session.lease_end(),
             stored,
         }

@@ -27,6 +27,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
+use async_recursion::async_recursion as boxed;
 use serde_json::{Map, Value};
 
 use self::claim::{Claimed, Read};
@@ -195,6 +196,7 @@ impl StoredSessions {
     /// # Errors
     ///
     /// If the session cannot be written. It is then closed.
+    #[boxed]
     pub async fn add(&self, session: Session, about: Map<String, Value>) -> Result<String, Error> {
         let id = session.id().to_owned();
         self.node.add(&id, session, about).await?;
@@ -206,6 +208,7 @@ impl StoredSessions {
     /// # Errors
     ///
     /// If the store cannot be read.
+    #[boxed]
     pub async fn look(&self, id: &str) -> Result<Option<StoredInfo>, Error> {
         let found = record::read(&*self.node.store, id).await?;
         Ok(found.map(|(head, _)| StoredInfo::of(id, &head)))
@@ -216,6 +219,7 @@ impl StoredSessions {
     /// # Errors
     ///
     /// If the store cannot be read.
+    #[boxed]
     pub async fn ids(&self) -> Result<Vec<String>, Error> {
         let all = self.node.store.list(record::FOLDER).await?;
         Ok(all.iter().filter_map(|entry| record::id_of(&entry.key)).map(str::to_owned).collect())
@@ -229,6 +233,7 @@ impl StoredSessions {
     /// [`NotFound`](crate::error::SessionError::NotFound) if the session does not exist,
     /// [`Elsewhere`](crate::error::SessionError::Elsewhere) if another node holds it for too long,
     /// or an error if the store fails or the state cannot be restored.
+    #[boxed]
     pub async fn claim(&self, id: &str) -> Result<Claim, Error> {
         Ok(Claim(Claimed::take(&self.node, id, false).await?))
     }
@@ -239,6 +244,7 @@ impl StoredSessions {
     /// # Errors
     ///
     /// As for [`claim`](Self::claim).
+    #[boxed]
     pub async fn claim_run(&self, id: &str) -> Result<Claim, Error> {
         Ok(Claim(Claimed::take(&self.node, id, true).await?))
     }
@@ -249,6 +255,7 @@ impl StoredSessions {
     /// # Errors
     ///
     /// As for [`claim`](Self::claim).
+    #[boxed]
     pub async fn read(&self, id: &str) -> Result<Reading, Error> {
         Ok(Reading(Read::begin(&self.node, id).await?))
     }
@@ -259,6 +266,7 @@ impl StoredSessions {
     /// # Errors
     ///
     /// If the store fails.
+    #[boxed]
     pub async fn interrupt(&self, id: &str) -> Result<bool, Error> {
         self.node.interrupt(id).await
     }
@@ -269,6 +277,7 @@ impl StoredSessions {
     /// # Errors
     ///
     /// If the store cannot be written.
+    #[boxed]
     pub async fn remove(&self, id: &str) -> Result<(), Error> {
         self.node.remove(id).await
     }
@@ -329,6 +338,7 @@ impl Claim {
     /// # Errors
     ///
     /// As for [`Session::run`].
+    #[boxed]
     pub async fn run(&mut self, request: Request) -> Result<Outcome, Error> {
         self.session().run(request).await
     }
@@ -338,6 +348,7 @@ impl Claim {
     /// # Errors
     ///
     /// As for [`Session::answer`].
+    #[boxed]
     pub async fn answer(&mut self, answers: Vec<ToolAnswer>) -> Result<Outcome, Error> {
         self.session().answer(answers).await
     }
@@ -349,6 +360,7 @@ impl Claim {
     /// [`SessionError::Taken`](crate::error::SessionError::Taken) if another node has taken the
     /// session because this node did not renew its lease; changes made here are lost. An error of
     /// the store if it fails for too long.
+    #[boxed]
     pub async fn release(self) -> Result<(), Error> {
         self.0.release().await
     }
@@ -359,6 +371,7 @@ impl Claim {
     /// # Errors
     ///
     /// As for [`release`](Self::release), if it waits.
+    #[boxed]
     pub async fn release_behind(self) -> Result<(), Error> {
         self.0.release_behind().await
     }
@@ -368,6 +381,7 @@ impl Claim {
     /// # Errors
     ///
     /// As for [`release`](Self::release).
+    #[boxed]
     pub async fn release_unchanged(self) -> Result<(), Error> {
         self.0.release_unchanged().await
     }

@@ -166,7 +166,16 @@ impl Maker {
 pub(crate) async fn on_blocking_thread<T: Send + 'static>(
     work: impl FnOnce() -> T + Send + 'static,
 ) -> Result<T, Error> {
-    tokio::task::spawn_blocking(work).await.map_err(Error::system("use a thread that may block"))
+    let (give, mut made) = tokio::sync::oneshot::channel();
+    spawn_blocking(Box::new(move || drop(give.send(work()))))
+        .await
+        .map_err(Error::system("use a thread that may block"))?;
+    Ok(made.try_recv().expect("work that did not panic has been answered"))
+}
+
+/// Not generic, so that tokio's tasks are compiled once and not for each kind of work.
+fn spawn_blocking(work: Box<dyn FnOnce() + Send>) -> tokio::task::JoinHandle<()> {
+    tokio::task::spawn_blocking(work)
 }
 
 #[cfg(test)]

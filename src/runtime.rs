@@ -18,6 +18,7 @@ use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
+use async_recursion::async_recursion as boxed;
 use belljar_files::DEFAULT_MEMORY;
 use belljar_memory::Strategy;
 use belljar_passes::Tier;
@@ -617,6 +618,7 @@ impl Runtime {
         self.engine.check_process()
     }
 
+    #[boxed]
     async fn run_in_turn(&self, request: Request) -> Result<Run, Error> {
         let engine = &self.engine;
         let plan = resolve(request, &engine.defaults, &engine.ceilings)?;

@@ -36,8 +36,14 @@ const STORES: (&str, [&str; 2]) = ("belljar-stores", ["belljar-python", SERVER.0
 /// The package that makes text from strangers safe to show, and its users.
 const TEXT: (&str, [&str; 2]) = ("belljar-text", ["belljar-code-mode", SERVER.0]);
 /// Parts of the library that know nothing of it, nor of each other.
-const PARTS: [&str; 5] =
-    ["belljar-files", "belljar-lockdown", "belljar-memory", "belljar-passes", "belljar-value"];
+const PARTS: [&str; 6] = [
+    "belljar-files",
+    "belljar-lockdown",
+    "belljar-memory",
+    "belljar-passes",
+    "belljar-schema",
+    "belljar-value",
+];
 /// The users of the parts.
 const WHOLES: [&str; 2] = ["belljar", "belljar-fuzz"];
 

@@ -14,8 +14,8 @@ use std::pin::Pin;
 use std::sync::Arc;
 use std::time::Duration;
 
+use belljar_schema::{Checker, checker};
 use belljar_value::Value as Typed;
-use jsonschema::Validator;
 use schemars::JsonSchema;
 use serde::Serialize;
 use serde::de::DeserializeOwned;
@@ -23,7 +23,6 @@ use serde_json::Value;
 
 pub use self::answerer::Answerer;
 pub use self::call::{Call, Question};
-use self::check::checker;
 pub use self::deferred::{DeferredTool, ToolAnswer, WaitingCall};
 pub use self::error::ToolError;
 pub use self::limits::ToolLimits;
@@ -65,7 +64,7 @@ struct Inner {
     description: String,
     schema: Value,
     timeout: Option<Duration>,
-    checker: Result<Arc<Validator>, String>,
+    checker: Result<Checker, String>,
     function: Option<Arc<Function>>,
     /// Whether arguments and answer are typed values, here in their tagged form.
     takes_values: bool,

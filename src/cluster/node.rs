@@ -2,6 +2,7 @@
 
 use std::cmp::Reverse;
 use std::collections::HashMap;
+use std::pin::Pin;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
@@ -48,6 +49,8 @@ pub(super) struct Counts {
 pub(super) async fn alone<T: Send + 'static>(
     work: impl Future<Output = Result<T, Error>> + Send + 'static,
 ) -> Result<T, Error> {
+    // Of one type, so that tokio's tasks are compiled once for each kind of answer.
+    let work: Pin<Box<dyn Future<Output = Result<T, Error>> + Send>> = Box::pin(work);
     tokio::spawn(work).await.map_err(Error::system("finish what was begun in a session"))?
 }
 

@@ -9,6 +9,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::{Duration, Instant};
 
+use async_recursion::async_recursion as boxed;
 use belljar_files::{Errno, Files};
 
 use self::judge::Failure;
@@ -127,6 +128,7 @@ impl CheckReport {
 }
 
 /// Runs `plan` in a fresh sandbox.
+#[boxed]
 pub(crate) async fn run(engine: &Arc<Engine>, image: &Image, plan: Plan) -> Result<Run, Error> {
     if plan.request.code.trim().is_empty() {
         let files = plan_files(engine, image, &plan)?;
@@ -209,6 +211,7 @@ pub(crate) fn no_files(errno: Errno) -> Error {
 }
 
 /// Checks a plan's code in a fresh sandbox, without running it.
+#[boxed]
 pub(crate) async fn check(
     engine: &Engine,
     image: &Image,

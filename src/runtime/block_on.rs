@@ -1,5 +1,6 @@
 //! Drives futures for blocking callers.
 
+use std::pin::{Pin, pin};
 use std::sync::{Arc, Mutex, PoisonError};
 
 use tokio::runtime::Handle;
@@ -28,7 +29,15 @@ impl Reactor {
         if Handle::try_current().is_ok() {
             return Err(Error::NotBlocking);
         }
-        self.runtime()?.block_on(future)
+        let mut answer = None;
+        self.drive(pin!(async { answer = Some(future.await) }))?;
+        answer.expect("the future is ready")
+    }
+
+    /// Not generic, so that tokio's executor is compiled once and not for each kind of future.
+    fn drive(&self, future: Pin<&mut dyn Future<Output = ()>>) -> Result<(), Error> {
+        self.runtime()?.block_on(future);
+        Ok(())
     }
 
     /// Drives `work` to its end on another thread.

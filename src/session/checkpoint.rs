@@ -34,6 +34,7 @@ use std::io::{BufWriter, Read as _, Write};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
+use async_recursion::async_recursion as boxed;
 use belljar_files::{BLOCK, Content};
 
 pub use self::apart::Saved;
@@ -112,6 +113,7 @@ pub(super) fn suspend(
 
 /// Writes a session to `path`, atomically. Chunks in the file `filed`, if it is unchanged, are
 /// copied.
+#[boxed]
 pub(super) async fn save(
     frozen: Frozen,
     path: PathBuf,
@@ -141,6 +143,7 @@ pub(super) async fn stream(
 }
 
 /// Opens a checkpoint and reads its manifest.
+#[boxed]
 pub(super) async fn open(path: &Path) -> Result<Checkpoint, Error> {
     let path = path.to_owned();
     blocking(move || {
@@ -159,6 +162,7 @@ const OVERHEAD: u64 = 128 << 20;
 
 /// Receives a checkpoint of at most `max` bytes of memory and files from a reader, and reads its
 /// manifest.
+#[boxed]
 pub(super) async fn receive(
     reader: Box<dyn std::io::Read + Send>,
     storage: Arc<Storage>,

@@ -10,6 +10,7 @@ use std::ops::{Bound, RangeBounds};
 use std::sync::Arc;
 use std::time::SystemTime;
 
+use async_recursion::async_recursion as boxed;
 use belljar_files::{Content, Files, Kind, Node, OpenFile, OpenOn};
 
 use super::context::Context;
@@ -300,6 +301,7 @@ impl SessionFiles {
     /// [`SessionError::Path`] if the session has no room for the files; [`SessionError::Waiting`]
     /// while a run of this session waits for answers; [`SessionError::NotFound`] if the other
     /// session belongs to another runtime, whose files end with it.
+    #[boxed]
     pub async fn replace_with(&self, other: &SessionFiles) -> Result<bool, Error> {
         if !Arc::ptr_eq(&self.context().storage, &other.context().storage) {
             let id = other.session.id().to_owned();
@@ -330,6 +332,7 @@ impl SessionFiles {
     ///
     /// As for [`replace_with`](Self::replace_with), and [`SessionError::Path`] if this session has
     /// a file or link where `theirs` has a directory.
+    #[boxed]
     pub async fn merge(&self, before: &SessionFiles, theirs: &SessionFiles) -> Result<(), Error> {
         let context = self.context();
         let of = theirs.context();

@@ -7,6 +7,7 @@ use std::path::Path;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 
+use async_recursion::async_recursion as boxed;
 use belljar_files::Pool;
 use data_encoding::HEXLOWER;
 
@@ -125,6 +126,7 @@ impl Sessions {
     /// # Errors
     ///
     /// As for [`Runtime::session`](crate::Runtime::session).
+    #[boxed]
     pub async fn for_client(
         &self,
         client: &str,
@@ -174,6 +176,7 @@ impl Sessions {
         Ok(())
     }
 
+    #[boxed]
     pub(crate) async fn create(&self, options: SessionOptions) -> Result<Session, Error> {
         let pending = self.shared.admit()?;
         let SessionOptions {
@@ -237,6 +240,7 @@ impl Sessions {
         self.register(context, core, pending).await
     }
 
+    #[boxed]
     pub(crate) async fn restore(&self, options: RestoreOptions) -> Result<Session, Error> {
         let RestoreOptions {
             from,
@@ -302,6 +306,7 @@ impl Sessions {
     }
 
     /// Creates a session with the state of another. Unchanged data is shared.
+    #[boxed]
     pub(super) async fn fork(&self, parent: &Context, core: &mut Core) -> Result<Session, Error> {
         self.prepare_fork(parent, core).await?.register(self)
     }

@@ -7,6 +7,7 @@ use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::Instant;
 
+use async_recursion::async_recursion as boxed;
 use belljar_files::Files;
 
 use self::commit::{Failed, Unkept};
@@ -119,6 +120,7 @@ impl Core {
     }
 
     /// Runs the initial code, before the first run.
+    #[boxed]
     pub(super) async fn begin(
         &mut self,
         context: &Context,
@@ -155,6 +157,7 @@ impl Core {
     }
 
     /// Runs a request in the session.
+    #[boxed]
     pub(super) async fn run(
         &mut self,
         context: &Context,
@@ -198,6 +201,7 @@ impl Core {
     }
 
     /// Continues the run that waits.
+    #[boxed]
     pub(super) async fn answer(
         &mut self,
         context: &Context,
@@ -403,6 +407,7 @@ impl Core {
     }
 
     /// Returns the states, and reads them from disk if necessary.
+    #[boxed]
     pub(super) async fn past(&mut self, context: &Context) -> Result<&mut Past, Error> {
         if let Residence::Disk(suspended) = &self.residence {
             context.make_room().await;
@@ -423,6 +428,7 @@ impl Core {
     }
 
     /// Returns a frozen copy for a checkpoint. Reads it from disk if necessary.
+    #[boxed]
     pub(super) async fn freeze(&mut self, context: &Context) -> Result<Frozen, Error> {
         let mut past = self.past(context).await?.clone();
         if !past.is_settled() {
@@ -433,6 +439,7 @@ impl Core {
     }
 
     /// Returns a frozen copy for a store. Its earlier states may still be unread.
+    #[boxed]
     pub(super) async fn freeze_as_it_is(&mut self, context: &Context) -> Result<Frozen, Error> {
         let past = self.past(context).await?.clone();
         Ok(Frozen::of(context, past, self.execution, self.fuel).waiting(self.pending.clone()))
@@ -476,6 +483,7 @@ impl Core {
     }
 
     /// Returns to a state. Runs after `execution` are forgotten.
+    #[boxed]
     pub(super) async fn go_back(&mut self, context: &Context, execution: u64) -> Result<(), Error> {
         let state = self.find(context, execution).await?;
         let left = self.return_to(state, execution);
@@ -483,6 +491,7 @@ impl Core {
     }
 
     /// Returns the state after run `execution`, and reads it if necessary.
+    #[boxed]
     pub(super) async fn find(
         &mut self,
         context: &Context,
@@ -527,6 +536,7 @@ impl Core {
     }
 
     /// Makes `state` the latest, outside a run. An interpreter is started from it when needed.
+    #[boxed]
     pub(super) async fn replace(&mut self, context: &Context, state: State) -> Result<(), Error> {
         self.past(context).await?.state = Arc::new(state);
         let awake = self.awake.take();
@@ -545,6 +555,7 @@ impl Core {
     }
 
     /// Reads a file that the last run left.
+    #[boxed]
     pub(super) async fn read(&mut self, context: &Context, path: &str) -> Result<Vec<u8>, Error> {
         let files = self.files(context).await?;
         let wanted = path.to_owned();
@@ -552,6 +563,7 @@ impl Core {
     }
 
     /// Copies files that the last run left. Returns the paths of the copies.
+    #[boxed]
     pub(super) async fn copy(
         &mut self,
         context: &Context,

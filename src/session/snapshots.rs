@@ -2,6 +2,8 @@
 
 use std::sync::Arc;
 
+use async_recursion::async_recursion as boxed;
+
 use super::clock::Clock;
 use super::history::History;
 use super::registry::{check_name, new_id};
@@ -21,6 +23,7 @@ impl Session {
     ///
     /// If the name is not 1 to 64 letters, digits, `-` and `_`, the limit on sessions and snapshots
     /// is reached, or the session was closed or cannot be read.
+    #[boxed]
     pub async fn snapshot(&self, name: &str) -> Result<(), Error> {
         check_name(name)?;
         let context = &self.inner.context;
@@ -43,6 +46,7 @@ impl Sessions {
     ///
     /// [`SessionError::NoSnapshot`] if no snapshot has this name, [`SessionError::TooMany`] if
     /// there are too many sessions.
+    #[boxed]
     pub async fn from_snapshot(&self, name: &str) -> Result<Session, Error> {
         let pending = self.shared.admit()?;
         let found = self.shared.lock().snapshots.get(name).cloned();

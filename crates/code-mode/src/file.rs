@@ -89,6 +89,7 @@ pub(super) fn read(
 }
 
 /// Parses the text, for tests. Returns nothing if it is invalid.
+#[cfg(feature = "fuzzing")]
 pub(super) fn parse(text: &[u8], variable: &dyn Fn(&str) -> Option<String>) -> Option<Vec<Entry>> {
     resolve(serde_json::from_slice(text).ok()?, variable).ok()
 }

@@ -12,6 +12,7 @@
 
 mod backend;
 mod connection;
+#[cfg(feature = "fuzzing")]
 #[doc(hidden)]
 pub mod fuzzing;
 pub mod json;

@@ -4,6 +4,7 @@ use std::path::Path;
 use std::sync::Arc;
 use std::time::Duration;
 
+use async_recursion::async_recursion as boxed;
 use belljar::Request;
 use bytes::Bytes;
 use serde_json::{Map, json};
@@ -100,6 +101,7 @@ fn ports(file: &mut ConnectionFile) -> [(&'static str, &mut u16); 5] {
     ]
 }
 
+#[boxed]
 async fn listen(
     file: &ConnectionFile,
     channel: &'static str,
@@ -135,6 +137,7 @@ fn publisher(listener: Listener, signer: Signer) -> Publisher {
 }
 
 /// Passes received messages to the kernel.
+#[boxed]
 async fn hear(
     channel: Channel,
     mut router: Router,
@@ -168,6 +171,7 @@ impl Sockets {
 }
 
 /// Echoes received messages.
+#[boxed]
 async fn echo(mut router: Router) {
     let sender = router.sender();
     while let Some((peer, parts)) = router.next().await {

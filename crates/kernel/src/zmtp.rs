@@ -11,6 +11,7 @@ mod peer;
 mod publisher;
 mod router;
 
+#[cfg(feature = "fuzzing")]
 pub(crate) use frame::parse;
 pub(crate) use peer::Listener;
 pub(crate) use publisher::Publisher;

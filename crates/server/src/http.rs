@@ -11,6 +11,7 @@ pub(crate) mod extract;
 pub(crate) mod face;
 pub(crate) mod files;
 pub(crate) mod forwarded;
+#[cfg(feature = "fuzzing")]
 pub(crate) mod fuzzing;
 pub(crate) mod guard;
 pub(crate) mod health;

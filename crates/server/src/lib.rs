@@ -23,6 +23,7 @@
 
 mod faces;
 pub mod front;
+#[cfg(feature = "fuzzing")]
 #[doc(hidden)]
 pub mod fuzzing;
 mod http;

@@ -6,10 +6,12 @@ mod notify;
 use std::io;
 use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
+use std::pin::{Pin, pin};
 #[cfg(feature = "tls")]
 use std::sync::Arc;
 use std::time::{Duration, Instant, SystemTime};
 
+use async_recursion::async_recursion as boxed;
 use tokio::net::{TcpListener, UnixListener};
 use tokio_util::sync::CancellationToken;
 use tokio_util::task::AbortOnDropHandle;
@@ -142,6 +144,7 @@ impl Server {
     /// # Errors
     ///
     /// Fails if the store fails, or the first worker cannot run code.
+    #[boxed]
     pub async fn isolate(mut self, spawner: Spawner, options: WorkerOptions) -> io::Result<Self> {
         let service = self.app.service();
         service.stop();
@@ -216,7 +219,12 @@ impl Server {
     /// # Errors
     ///
     /// Fails if the state directory cannot be read at startup or written at shutdown.
-    pub async fn run(self, stop: impl Future<Output = ()>) -> io::Result<()> {
+    pub async fn run(self, stop: impl Future<Output = ()> + Send) -> io::Result<()> {
+        self.serve(pin!(stop)).await
+    }
+
+    #[boxed]
+    async fn serve(self, stop: Pin<&mut (dyn Future<Output = ()> + Send)>) -> io::Result<()> {
         let app = self.app.clone();
         let service = app.service().clone();
         if let Some(dir) = &self.state {
@@ -337,6 +345,7 @@ fn check_inherited(app: &App, asked: &Address, inherited: &Address) -> io::Resul
 
 /// Binds a socket that only its owner can ever connect to: it is bound in a private directory, then
 /// moved.
+#[boxed]
 async fn bind_unix(path: &Path) -> io::Result<UnixListener> {
     use std::os::unix::fs::{FileTypeExt, PermissionsExt};
     if let Ok(found) = std::fs::symlink_metadata(path) {

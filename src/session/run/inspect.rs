@@ -8,6 +8,7 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
+use async_recursion::async_recursion as boxed;
 use belljar_value::Value;
 
 use super::{Awake, Core, Unkept, aside};
@@ -22,6 +23,7 @@ use crate::session::{SessionError, state::State};
 
 impl Core {
     /// Answers a query; `None` if the interpreter gave no answer.
+    #[boxed]
     pub(in crate::session) async fn ask(
         &mut self,
         context: &Context,
@@ -41,6 +43,7 @@ impl Core {
     }
 
     /// Sets variables. This is not a run: the new state replaces the state after the last run.
+    #[boxed]
     pub(in crate::session) async fn set(
         &mut self,
         context: &Context,

@@ -220,6 +220,7 @@ pub(super) fn invalid(what: &'static str) -> io::Error {
 }
 
 /// Parses all of `bytes` as sent after a greeting. Returns the number of messages.
+#[cfg(feature = "fuzzing")]
 pub(crate) fn parse(bytes: &[u8]) -> io::Result<usize> {
     let mut from = BytesMut::from(bytes);
     let mut decoder = Decoder::default();

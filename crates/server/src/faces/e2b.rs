@@ -14,6 +14,7 @@ pub(crate) mod credentials;
 mod envelope;
 mod fault;
 mod files;
+#[cfg(feature = "fuzzing")]
 pub(crate) mod fuzzing;
 mod interpreter;
 mod paths;

@@ -322,6 +322,7 @@ fn no_random_numbers() -> ServiceError {
 }
 
 /// Whether a body is a valid submission; for tests.
+#[cfg(feature = "fuzzing")]
 pub(crate) fn parse(body: Value) -> bool {
     let is_encoded = body["base64"] == true;
     decoded(body, is_encoded).is_ok_and(|fields| request(&fields, &RunLimits::CEILINGS).is_ok())

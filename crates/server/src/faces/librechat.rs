@@ -39,6 +39,7 @@ pub(crate) fn routes() -> Router<App> {
 }
 
 /// Whether a body is a valid programmatic request; for tests.
+#[cfg(feature = "fuzzing")]
 pub(crate) fn parse(body: Value) -> bool {
     programmatic::parse(body)
 }

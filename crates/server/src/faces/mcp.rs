@@ -9,6 +9,7 @@ mod calls;
 mod catalog;
 mod conversations;
 mod description;
+#[cfg(feature = "fuzzing")]
 pub(crate) mod fuzzing;
 mod handler;
 mod http;

@@ -6,6 +6,7 @@ mod checkpoints;
 mod create;
 mod docs;
 mod files;
+#[cfg(feature = "fuzzing")]
 pub(crate) mod fuzzing;
 mod images;
 mod openapi;

@@ -160,6 +160,8 @@ where
     T: Send + 'static,
     E: From<ServiceError> + Send + 'static,
 {
+    // Of one type, so that tokio's tasks are compiled once for each kind of answer.
+    let work: Pin<Box<dyn Future<Output = Result<T, E>> + Send>> = Box::pin(work);
     match tokio::spawn(work.in_current_span()).await {
         Ok(done) => done,
         Err(lost) => match lost.try_into_panic() {

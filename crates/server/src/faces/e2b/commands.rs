@@ -135,6 +135,7 @@ pub(super) async fn start(sandbox: Result<Open, Fault>, request: Request) -> Res
 }
 
 /// Whether a message is a valid request to start a process.
+#[cfg(feature = "fuzzing")]
 pub(super) fn is_start(message: &[u8]) -> bool {
     serde_json::from_slice::<Start>(message).is_ok()
 }

@@ -195,6 +195,7 @@ fn running(
 }
 
 /// Whether a body is a program with tools, or a continuation with answers; for tests.
+#[cfg(feature = "fuzzing")]
 pub(super) fn parse(body: Value) -> bool {
     let is_first = body["continuation_token"].is_null();
     let program = match read(body, is_first) {

@@ -1,10 +1,11 @@
 //! The protocol over standard streams, for the one client that started this process.
 
 use std::io;
-use std::pin::Pin;
+use std::pin::{Pin, pin};
 use std::task::{Context, Poll};
 use std::time::Duration;
 
+use async_recursion::async_recursion as boxed;
 use rmcp::RoleServer;
 use rmcp::service::{ServerInitializeError, serve_server_with_ct};
 use rmcp::transport::async_rw::AsyncRwTransport;
@@ -35,6 +36,15 @@ pub async fn serve(
     options: Options,
     stop: impl Future<Output = ()>,
 ) -> io::Result<()> {
+    serve_until(service, options, pin!(stop)).await
+}
+
+#[boxed(?Send)]
+async fn serve_until(
+    service: Service,
+    options: Options,
+    stop: Pin<&mut dyn Future<Output = ()>>,
+) -> io::Result<()> {
     let handler = Handler::new(service.clone(), options, Some(Owner::local()));
     let ended = CancellationToken::new();
     let (input, output) = stdio_pipes();
@@ -44,7 +54,7 @@ pub async fn serve(
     };
     let transport = AsyncRwTransport::new_server(input, output).with_max_line_length(MAX_MESSAGE);
     let closing = CancellationToken::new();
-    let mut serving = std::pin::pin!(answer(handler, transport, closing.clone()));
+    let mut serving = pin!(answer(handler, transport, closing.clone()));
     let served = tokio::select! {
         served = &mut serving => Some(served),
         () = stop => None,

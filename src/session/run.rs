@@ -407,7 +407,6 @@ impl Core {
     }
 
     /// Returns the states, and reads them from disk if necessary.
-    #[boxed]
     pub(super) async fn past(&mut self, context: &Context) -> Result<&mut Past, Error> {
         if let Residence::Disk(suspended) = &self.residence {
             context.make_room().await;

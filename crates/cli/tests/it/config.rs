@@ -62,7 +62,7 @@ fn a_key_file_that_is_as_old_as_the_one_before_is_read_again() {
         ran(&["key", name, "--keys", file.to_str().unwrap()]).exits(0).stdout.trim().to_owned()
     };
     let (alice, bob) = (key("alice", &path), key("bob", &new));
-    let server = Serving::start(&mut belljar(), &["--keys", path.to_str().unwrap()]);
+    let server = Server::start(&["--keys", path.to_str().unwrap()]);
     // By then the server has seen how old the file is.
     std::thread::sleep(Duration::from_secs(3));
     assert_eq!(server.status(&alice), 200);

@@ -28,7 +28,6 @@ mod schema;
 use std::fmt::Write as _;
 use std::path::Path;
 
-use async_recursion::async_recursion as boxed;
 use belljar::Tool;
 use futures_util::future::join_all;
 use serde_json::Value;
@@ -81,7 +80,6 @@ impl Servers {
     ///
     /// Fails if the file is invalid, a server is unavailable, or a pattern in `allow` matches no
     /// tool.
-    #[boxed]
     pub async fn connect(file: &Path, allow: &[String]) -> Result<Self, ConnectError> {
         let entries = file::read(file, &|name| std::env::var(name).ok())?;
         let connecting = join_all(entries.iter().map(Connection::to)).await;
@@ -194,7 +192,6 @@ impl Servers {
     }
 
     /// Closes all connections and ends the processes.
-    #[boxed]
     pub async fn close(&self) {
         join_all(self.connections.iter().map(Connection::close)).await;
     }

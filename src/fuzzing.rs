@@ -18,6 +18,12 @@ pub fn call_tools(frames: &[u8]) -> usize {
     crate::sandbox::calls::answer_frames(frames)
 }
 
+/// Checks a document that a run wrote: the bytes of a file with that name.
+#[must_use]
+pub fn check_document(name: &str, bytes: &[u8]) -> Option<String> {
+    crate::workspace::problem_of(name, bytes)
+}
+
 /// Checks the head of an image.
 ///
 /// # Errors

@@ -131,6 +131,21 @@ pub(crate) const MAX_INLINE: u64 = 16 << 20;
 /// Maximum total size of a run's inline figures, in bytes.
 pub(crate) const MAX_INLINE_TOGETHER: u64 = 64 << 20;
 
+// Documents that a run wrote, which are opened again.
+
+/// Maximum size of a document that is checked, in bytes.
+pub(crate) const MAX_CHECKED_DOCUMENT: u64 = 32 << 20;
+/// Maximum number of bytes read and inflated for all documents of a run.
+pub(crate) const MAX_CHECKED_TOGETHER: u64 = 64 << 20;
+/// Maximum number of parts of a checked archive.
+pub(crate) const MAX_DOCUMENT_PARTS: usize = 10_000;
+/// Maximum number of relations, content types and manifest entries of a checked archive.
+pub(crate) const MAX_DOCUMENT_RELATIONS: usize = 40_000;
+/// Maximum number of objects of a checked PDF.
+pub(crate) const MAX_DOCUMENT_OBJECTS: usize = 250_000;
+/// Maximum length of the description of a problem, in characters.
+pub(crate) const MAX_DOCUMENT_PROBLEM: usize = 300;
+
 /// Maximum number of events in an outcome.
 pub(crate) const MAX_EVENTS: usize = 10_000;
 /// Maximum total size of the events in an outcome, in bytes.

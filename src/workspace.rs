@@ -2,6 +2,7 @@
 //!
 //! Workspaces are trees in memory. A file is written to the host only if a caller copies it.
 
+mod documents;
 mod editor;
 mod export;
 mod merge;
@@ -14,6 +15,9 @@ use std::time::{Duration, SystemTime};
 
 use belljar_files::{Content, ContentReader, Errno, Files, Kind, Node};
 
+pub(crate) use self::documents::Checker;
+#[cfg(feature = "fuzzing")]
+pub(crate) use self::documents::problem_of;
 pub use self::editor::PathProblem;
 pub(crate) use self::editor::{Editor, Look, below_top};
 pub(crate) use self::export::{Copies, copy_whole};
@@ -305,6 +309,7 @@ pub(crate) fn list(files: &Files) -> Vec<FileEntry> {
             symlink: files.target(found.node).map(str::to_owned),
             sha256: None,
             media_type: None,
+            problem: None,
         })
     });
     let mut listed: Vec<FileEntry> = listed.collect();

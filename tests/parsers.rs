@@ -5,7 +5,8 @@ use std::fs;
 use std::path::Path;
 
 use belljar::fuzzing::{
-    call_tools, check_image_head, checkpoint_of, parse_checkpoint, parse_frame, parse_value,
+    call_tools, check_document, check_image_head, checkpoint_of, parse_checkpoint, parse_frame,
+    parse_value,
 };
 use belljar::request::{HostPaths, RunRequest};
 use proptest::prelude::*;
@@ -140,6 +141,17 @@ fn calls_of_tools() {
 fn typed_values_of_a_guest() {
     withstands("value", |bytes| {
         parse_value(bytes);
+    });
+}
+
+/// In the corpus of documents, the first byte selects the kind.
+#[test]
+fn documents_of_a_run() {
+    const NAMES: [&str; 5] = ["a.pdf", "a.docx", "a.xlsx", "a.odt", "part.xml"];
+    withstands("document", |bytes| {
+        if let Some((kind, document)) = bytes.split_first() {
+            let _ = check_document(NAMES[usize::from(*kind) % NAMES.len()], document);
+        }
     });
 }
 

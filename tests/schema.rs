@@ -159,7 +159,8 @@ fn requests() -> Vec<(Request, Option<ErrorKind>)> {
     let frames = "import pandas as pd\ndf = pd.DataFrame({'a': [1, 2, 3], 'b': ['x', None, 'z']})\n\
                   s = df['a']\nresult = df";
     let files = "import os\nopen('a.txt', 'w').write('x')\nos.mkdir('d')\n\
-                 open('d/b.json', 'w').write('{}')\nos.symlink('a.txt', 'link')";
+                 open('d/b.json', 'w').write('{}')\nos.symlink('a.txt', 'link')\n\
+                 open('no.pdf', 'w').close()";
     let new = Request::new;
     let end = |kind| Some(kind);
     let mut all = vec![
@@ -242,8 +243,17 @@ fn outcomes_fit() {
     let of_the_schema: BTreeSet<String> =
         of_the_schema.as_array().unwrap().iter().map(|k| name(&k["const"])).collect();
     assert_eq!(kinds, of_the_schema, "a kind of failure was not tried");
-    let keys =
-        ["symlink", "sha256", "media_type", "base64_uri", "table", "exit_status", "hint", "events"];
+    let keys = [
+        "symlink",
+        "sha256",
+        "media_type",
+        "problem",
+        "base64_uri",
+        "table",
+        "exit_status",
+        "hint",
+        "events",
+    ];
     for key in keys {
         assert!(optional.contains(key), "no outcome has {key}");
     }

@@ -147,6 +147,8 @@ export interface FileEntry {
   readonly symlink?: string | null;
   readonly sha256?: string | null;
   readonly media_type?: string | null;
+  /** What is wrong with an office document or a PDF that cannot be opened. */
+  readonly problem?: string | null;
 }
 
 export interface PlotEntry {

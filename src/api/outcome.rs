@@ -123,6 +123,11 @@ pub struct FileEntry {
     /// Media type, if the request asked for it and it is known.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub media_type: Option<String>,
+    /// What is wrong with a document that cannot be opened: DOCX, XLSX, PPTX, ODT, ODS, ODP or PDF.
+    /// Absent if nothing is known to be wrong. The document is the guest's, so a program that opens
+    /// it must not rely on this.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub problem: Option<String>,
 }
 
 /// A figure in the workspace.

@@ -97,6 +97,13 @@ fn what_is_asked_and_what_comes_back() {
             count(MAX_VALUE_ITEMS)
         ),
         format!("| one frame to the host | {frame} |"),
+        format!(
+            "| a checked document | {}, {} parts, {} objects of a PDF; all of a run, unpacked, {} |",
+            bytes(MAX_CHECKED_DOCUMENT),
+            count(MAX_DOCUMENT_PARTS as u64),
+            count(MAX_DOCUMENT_OBJECTS as u64),
+            bytes(MAX_CHECKED_TOGETHER),
+        ),
         format!("| a question about a session | {} s;", QUESTION_TIME.as_secs()),
         format!(
             "(`capture.typed_bytes`, at most {}) | {} of arrays and `bytes`, {} of anything else, {} \

@@ -20,7 +20,7 @@ use crate::guest::NamedPlot;
 use crate::guest::interpreter::{Observed, Task};
 use crate::limits::{MAX_INLINE, MAX_INLINE_TOGETHER};
 use crate::sandbox::{List, Recorder, WORKSPACE_PATH};
-use crate::workspace::{Changes, Workspace};
+use crate::workspace::{Changes, Checker, Workspace};
 
 /// All data on a run that has ended.
 pub(crate) struct Execution {
@@ -183,6 +183,7 @@ impl Artifacts {
 fn files(workspace: &Workspace, changes: &Changes, capture: &Capture) -> Vec<FileEntry> {
     // A guest may give one file a thousand names.
     let mut hashes: HashMap<_, Option<String>> = HashMap::new();
+    let mut documents = Checker::new();
     let entries = changes.iter().map(|(path, entry)| {
         let is_hashed = capture.file_hashes && entry.link.is_none();
         let take = || hashes.entry(entry.number).or_insert_with(|| hash(workspace, path)).clone();
@@ -192,6 +193,8 @@ fn files(workspace: &Workspace, changes: &Changes, capture: &Capture) -> Vec<Fil
             symlink: entry.link.clone(),
             sha256: is_hashed.then(take).flatten(),
             media_type: capture.media_types.then(|| media_type(path)).flatten(),
+            // A link leads to a file that the code did not write, or that is listed itself.
+            problem: documents.problem(path, || workspace.open(path)),
         }
     });
     entries.collect()

@@ -264,3 +264,26 @@ fn contract_12_the_result_is_cut_at_its_limit() {
     assert!((10..=1000).contains(&kept.len()), "{}", kept.len());
     assert!(serde_json::to_string(&outcome.result).unwrap().len() <= 1100);
 }
+
+/// Documents are opened again; what else the code writes is not.
+#[test]
+fn contract_11_broken_documents_are_told() {
+    let code = "import zipfile
+for name in ('a.docx', 'a.pdf', 'a.txt'):
+    open(name, 'w').write('no document')
+with zipfile.ZipFile('b.xlsx', 'w') as book:
+    book.writestr('[Content_Types].xml', '<Types>')
+import os
+os.symlink('a.docx', 'c.docx')";
+    let outcome = run(Request::new(code).image("core")).outcome;
+    succeeded(&outcome);
+    let problems: Vec<Option<&str>> =
+        outcome.files.iter().map(|file| file.problem.as_deref()).collect();
+    let [docx, pdf, txt, xlsx, link] = problems[..] else {
+        panic!("{:?}", outcome.files);
+    };
+    assert!(docx.unwrap().starts_with("it is no zip archive"), "{docx:?}");
+    assert_eq!(pdf, Some("the header %PDF- is missing"));
+    assert!(xlsx.unwrap().contains("it ends inside an element"), "{xlsx:?}");
+    assert_eq!((txt, link), (None, None));
+}

@@ -84,7 +84,10 @@ def _copied(value: Any) -> Any:
 
 
 class FileEntry(Record):
-    """A file in the workspace. ``size`` is in bytes; ``symlink`` is the target of a link."""
+    """A file in the workspace. ``size`` is in bytes; ``symlink`` is the target of a link.
+
+    ``problem`` says what is wrong with an office document or a PDF that cannot be opened.
+    """
 
     __slots__ = ()
     path: str
@@ -92,6 +95,7 @@ class FileEntry(Record):
     symlink: str | None
     sha256: str | None
     media_type: str | None
+    problem: str | None
 
 
 class PlotEntry(Record):

@@ -26,7 +26,8 @@ impl StoredRun {
     fn texts(&self) -> u64 {
         let text = |text: &Option<String>| text.as_ref().map_or(0, String::len);
         let texts = |file: &FileEntry| {
-            file.path.len() + text(&file.symlink) + text(&file.sha256) + text(&file.media_type)
+            let optional = [&file.symlink, &file.sha256, &file.media_type, &file.problem];
+            file.path.len() + optional.map(text).iter().sum::<usize>()
         };
         self.files.iter().map(texts).sum::<usize>() as u64
     }

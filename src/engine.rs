@@ -16,7 +16,7 @@ use crate::api::request::ImageChoice;
 use crate::artifact::image::Image;
 use crate::engine::admission::{Starts, Turns};
 use crate::error::Error;
-use crate::image::{ImageStore, choose, tier_for};
+use crate::image::{ImageStore, tier_for};
 use crate::sandbox::{Factory, Missing, Roots};
 
 /// All state that outlives a run.
@@ -49,7 +49,7 @@ impl Engine {
         code: &str,
     ) -> Result<Arc<Image>, Error> {
         let name = match choice {
-            ImageChoice::Auto => self.images.nearest(choose(code)),
+            ImageChoice::Auto => self.images.for_code(code),
             ImageChoice::Named(name) => name.as_str(),
         };
         let tier = self.tier_for(code);

@@ -8,8 +8,8 @@ mod error;
 mod loader;
 mod recipe;
 
-pub(crate) use catalog::{Shelf, StoredImage};
-pub(crate) use choose::{choose, tier_for};
+pub(crate) use catalog::{Shelf, StoredImage, is_extra};
+pub(crate) use choose::tier_for;
 pub use error::BakeError;
 pub(crate) use loader::ImageStore;
 pub use recipe::RecipeError;

@@ -30,7 +30,7 @@ use tracing::Instrument;
 use crate::api::policy::{RunLimits, resolve};
 use crate::api::refusal::{Field, Reason, ReasonKind, Refusal};
 use crate::api::request::{Policy, Request};
-use crate::artifact::bundle::{Bundle, BundleError};
+use crate::artifact::bundle::{Bundle, BundleError, PACKAGES};
 use crate::artifact::cache::Cache;
 use crate::artifact::{Artifact, Code, CodeError, Codes, Form, HAS_COMPILER};
 use crate::engine::admission::{Starts, Turns};
@@ -277,13 +277,14 @@ impl RuntimeBuilder {
     /// If the cache is unusable, or the artifact is not available or unreadable.
     pub fn licenses(&self) -> Result<Vec<License>, Error> {
         if let Some(bundle) = self.open_bundle()? {
-            return licenses::read(&Artifact::in_bundle(bundle.root()));
+            let packages = bundle.root().join(PACKAGES);
+            return licenses::read(&Artifact::in_bundle(bundle.root()), &packages);
         }
         if !HAS_COMPILER {
             return Err(BundleError::NoCompiler.into());
         }
         let cache = Cache::open(self.cache_dir())?;
-        licenses::read(&self.artifact(&cache)?)
+        licenses::read(&self.artifact(&cache)?, &cache.path(PACKAGES))
     }
 
     /// Creates a bundle in the directory `to`: everything that some images need to run on another

@@ -44,6 +44,7 @@ THREAD = "Threads and worker processes"
         (ModuleNotFoundError("x", name="_ssl"), NETWORK),
         (ModuleNotFoundError("x", name="polars"), "`polars` is not installed; pandas is available"),
         (ModuleNotFoundError("x", name="cv2.data"), None),
+        (ModuleNotFoundError("x", name="docx"), "`docx` is in the image `office`. Once `belljar"),
         (ModuleNotFoundError("x", name="unheard_of"), "`unheard_of` is not installed. Nothing"),
         (ModuleNotFoundError("No module named 'sympy': this bundle", name="sympy"), None),
         (ModuleNotFoundError("No module named 'sympy'", name="sympy"), "`sympy` is not installed"),

@@ -28,7 +28,8 @@ use crate::sandbox::{
 use crate::util::progress::{Progress, Stage, Step};
 
 pub(super) use packages::{
-    LockedPackage, StoredRecipe, lock_packages, open, pack, package_file, package_name, remove,
+    LockedPackage, StoredRecipe, fetch, lock_packages, open, pack, package_file, package_name,
+    read_lock, remove,
 };
 
 /// The build of one image.

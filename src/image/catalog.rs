@@ -7,7 +7,7 @@ use std::path::PathBuf;
 use belljar_passes::Tier;
 
 use super::bake::{self, LockedPackage, StoredRecipe};
-use super::choose::{BUILT_IN, tier_for};
+use super::choose::{WITH_PACKAGES, built_in_recipes, tier_for};
 use super::error::BakeError;
 use super::recipe::Recipe;
 use crate::artifact::cache::{Cache, CacheError, seal};
@@ -57,7 +57,7 @@ impl Shelf {
             Ok(()) | Err(ImageError::Recipe { .. }) => {}
             Err(error) => return Err(error),
         }
-        let packages = self.kept(name).map(|stored| stored.packages).unwrap_or_default();
+        let packages = self.packages(name);
         let directory = self.directory();
         seal::remove(&directory.join(image_file(name)))?;
         seal::remove(&directory.join(recipe_file(name)))?;
@@ -67,7 +67,7 @@ impl Shelf {
     /// Removes the packages of a removed image, except those that other images use.
     fn remove_packages(&self, packages: &[LockedPackage]) -> Result<(), ImageError> {
         let others: Vec<Vec<LockedPackage>> =
-            self.every_name()?.iter().filter_map(|name| Some(self.kept(name)?.packages)).collect();
+            self.every_name()?.iter().map(|name| self.packages(name)).collect();
         if !others.iter().any(|other| other == packages) {
             bake::remove(&self.cache, packages)?;
         }
@@ -85,10 +85,16 @@ impl Shelf {
         Ok(())
     }
 
+    /// Returns the packages that an image on this machine uses.
+    fn packages(&self, name: &str) -> Vec<LockedPackage> {
+        let kept = self.kept(name).map(|stored| stored.packages);
+        kept.or_else(|| self.has_file(name).then(|| locked(name))?).unwrap_or_default()
+    }
+
     /// Returns the recipe of an image, with its locked packages.
     pub(super) fn recipe(&self, name: &str) -> Result<(Recipe, Vec<LockedPackage>), BakeError> {
-        if let Some(recipe) = BUILT_IN.iter().find(|recipe| recipe.name == name) {
-            return Ok((recipe.clone(), Vec::new()));
+        if let Some(recipe) = built_in_recipes().find(|recipe| recipe.name == name) {
+            return Ok((recipe.clone(), locked(name).unwrap_or_default()));
         }
         // A name from a file must not lead to another directory.
         self.check(name)?;
@@ -129,13 +135,23 @@ impl Shelf {
             Err(e) => return Err(CacheError::io("list", &dir)(e).into()),
         }
         own.sort();
-        Ok(BUILT_IN.iter().map(|recipe| recipe.name.clone()).chain(own).collect())
+        Ok(built_in_recipes().map(|recipe| recipe.name.clone()).chain(own).collect())
     }
 
     fn names(&self) -> Result<Vec<String>, ImageError> {
         let mut names = self.every_name()?;
         names.retain(|name| is_built_in(name) || self.kept(name).is_some());
         Ok(names)
+    }
+
+    /// Whether the image exists, or is made without being asked for.
+    pub(crate) fn is_wanted(&self, name: &str) -> bool {
+        !is_extra(name) || self.has_file(name)
+    }
+
+    /// Whether the image's file exists. It may be of an earlier version.
+    pub(super) fn has_file(&self, name: &str) -> bool {
+        self.directory().join(image_file(name)).exists()
     }
 
     /// Fails if the image does not exist.
@@ -198,5 +214,16 @@ fn recipe_file(name: &str) -> String {
 }
 
 pub(super) fn is_built_in(name: &str) -> bool {
-    BUILT_IN.iter().any(|recipe| recipe.name == name)
+    built_in_recipes().any(|recipe| recipe.name == name)
+}
+
+/// Returns the packages of a built-in image that needs some.
+fn locked(name: &str) -> Option<Vec<LockedPackage>> {
+    let (_, lock) = WITH_PACKAGES.iter().find(|(recipe, _)| recipe.name == name)?;
+    Some(bake::read_lock(lock).expect("the built-in locks are part of this program and parse"))
+}
+
+/// Whether an image needs packages that are downloaded when it is first made.
+pub(crate) fn is_extra(name: &str) -> bool {
+    WITH_PACKAGES.iter().any(|(recipe, _)| recipe.name == name)
 }

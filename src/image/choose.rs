@@ -9,27 +9,60 @@ use belljar_passes::Tier;
 use super::recipe::Recipe;
 use crate::artifact::tier_of;
 
-/// Recipes of the built-in images, smallest first.
+/// Recipes of the built-in images that need no packages, smallest first. Each is the base of the
+/// next.
 pub(crate) static BUILT_IN: LazyLock<[Recipe; 3]> = LazyLock::new(|| {
     [
         include_str!("../../python-wasm/images/core.toml"),
         include_str!("../../python-wasm/images/data.toml"),
         include_str!("../../python-wasm/images/science.toml"),
     ]
-    .map(|text| {
-        Recipe::parse(text, Path::new("python-wasm/images"))
-            .expect("the built-in recipes are part of this program and parse")
-    })
+    .map(built_in)
 });
 
-/// Returns the name of the image for `code`.
-pub(crate) fn choose(code: &str) -> &'static str {
+/// Recipes of the built-in images that need packages, with their locks.
+pub(crate) static WITH_PACKAGES: LazyLock<[(Recipe, &str); 4]> = LazyLock::new(|| {
+    macro_rules! image {
+        ($name:literal) => {
+            (
+                include_str!(concat!("../../python-wasm/images/", $name, ".toml")),
+                include_str!(concat!("../../python-wasm/images/", $name, ".lock")),
+            )
+        };
+    }
+    [image!("office"), image!("text"), image!("charts"), image!("web")]
+        .map(|(recipe, lock)| (built_in(recipe), lock))
+});
+
+fn built_in(text: &str) -> Recipe {
+    Recipe::parse(text, Path::new("python-wasm/images"))
+        .expect("the built-in recipes are part of this program and parse")
+}
+
+/// Returns the recipes of all built-in images: those without packages first.
+pub(crate) fn built_in_recipes() -> impl Iterator<Item = &'static Recipe> {
+    BUILT_IN.iter().chain(WITH_PACKAGES.iter().map(|(recipe, _)| recipe))
+}
+
+/// Returns the name of the image for `code`. An image with packages is chosen if it `is_ready`: a
+/// run never downloads packages because its code names them.
+pub(crate) fn choose(code: &str, is_ready: impl Fn(&str) -> bool) -> &'static str {
     let named = imported_modules(code);
+    let count = |recipe: &Recipe| {
+        let modules: HashSet<&str> = recipe.imports.iter().map(|m| top_level(m)).collect();
+        modules.intersection(&named).count()
+    };
     let [smallest, larger @ ..] = &*BUILT_IN;
-    larger
+    let with_packages = WITH_PACKAGES
         .iter()
+        .map(|(recipe, _)| (count(recipe), recipe))
+        .filter(|(count, recipe)| *count > 0 && is_ready(&recipe.name))
+        // The first of those with the most modules.
         .rev()
-        .find(|recipe| recipe.imports.iter().any(|m| named.contains(top_level(m))))
+        .max_by_key(|(count, _)| *count)
+        .map(|(_, recipe)| recipe);
+    with_packages
+        .or_else(|| larger.iter().rev().find(|recipe| count(recipe) > 0))
         .map_or(smallest.name.as_str(), |recipe| recipe.name.as_str())
 }
 
@@ -83,7 +116,34 @@ mod tests {
             ("from .pandas import x", "core"),
             ("important = 'import' # pandas", "core"),
         ] {
-            assert_eq!(choose(code), image, "{code}");
+            assert_eq!(choose(code, |_| true), image, "{code}");
+        }
+    }
+
+    #[test]
+    fn an_image_with_packages_is_chosen_where_it_is_ready() {
+        let code = "import pandas as pd\nfrom docx import Document";
+        assert_eq!(choose(code, |_| true), "office");
+        assert_eq!(choose(code, |_| false), "data");
+        assert_eq!(choose("import openpyxl", |_| true), "core");
+        assert_eq!(choose("import docx, faker, nltk", |_| true), "text");
+        assert_eq!(choose("import docx, faker, nltk", |name| name == "office"), "office");
+        assert_eq!(choose("import requests, plotly", |_| true), "charts");
+    }
+
+    /// The runner's hints name the image of each module, except those that only reach a network.
+    #[test]
+    fn the_hints_know_the_modules_of_images_with_packages() {
+        let hints = include_str!("../../python-wasm/runner/run/hints.py");
+        let (_, list) = hints.split_once("_IN_IMAGES = {").unwrap();
+        let (list, _) = list.split_once('}').unwrap();
+        let known: Vec<String> = list.lines().map(|line| line.trim().to_owned()).collect();
+        let images = WITH_PACKAGES.iter().filter(|(recipe, _)| recipe.name != "web");
+        for (recipe, _) in images {
+            for module in &recipe.imports {
+                let line = format!("\"{}\": \"{}\",", top_level(module), recipe.name);
+                assert!(known.contains(&line), "{line}");
+            }
         }
     }
 }

@@ -1,6 +1,6 @@
 //! Errors of building an image.
 
-use super::choose::BUILT_IN;
+use super::choose::built_in_recipes;
 use super::recipe::RecipeError;
 use crate::api::refusal::Refusal;
 use crate::artifact::CodeError;
@@ -114,7 +114,7 @@ impl Coded for BakeError {
             Self::Recipe(e) => e.code(),
             // The recipes of the built-in images belong to the engine.
             Self::RecipeCode { image, .. } | Self::OpenFiles { image, .. }
-                if BUILT_IN.iter().any(|recipe| recipe.name == *image) =>
+                if built_in_recipes().any(|recipe| recipe.name == *image) =>
             {
                 Code::BakeBuiltIn
             }

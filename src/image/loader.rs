@@ -9,8 +9,8 @@ use belljar_memory::Strategy;
 use belljar_passes::Tier;
 
 use super::bake;
-use super::catalog::{BOOT, Shelf, StoredImage, is_built_in};
-use super::choose::BUILT_IN;
+use super::catalog::{BOOT, Shelf, StoredImage, is_built_in, is_extra};
+use super::choose::{BUILT_IN, choose};
 use super::error::BakeError;
 use super::recipe::Recipe;
 use crate::artifact::bundle::{Bundle, BundleError};
@@ -64,13 +64,24 @@ impl ImageStore {
         }
     }
 
+    /// Returns the name of the image for `code` by its imports.
+    pub(crate) fn for_code<'a>(&'a self, code: &str) -> &'a str {
+        self.nearest(choose(code, |name| match &self.bundle {
+            Some(bundle) => bundle.image(name).is_some(),
+            None => self.loaded(name).is_some() || self.shelf.has_file(name),
+        }))
+    }
+
     /// Returns the image that replaces the built-in image `name` if the caller did not ask for it
     /// by name: in a bundle without it, the next larger one, or else the largest.
-    pub(crate) fn nearest<'a>(&'a self, name: &'a str) -> &'a str {
+    fn nearest<'a>(&'a self, name: &'a str) -> &'a str {
         let Some(bundle) = &self.bundle else {
             return name;
         };
         let here = |name: &&str| bundle.image(name).is_some();
+        if is_extra(name) && here(&name) {
+            return name;
+        }
         let mut larger =
             BUILT_IN.iter().map(|recipe| recipe.name.as_str()).skip_while(|other| *other != name);
         let mut smaller = BUILT_IN.iter().rev().map(|recipe| recipe.name.as_str());
@@ -177,6 +188,9 @@ impl ImageStore {
             return Err(ImageError::from(BundleError::NoCompiler).into());
         }
         let (recipe, packages) = self.shelf.recipe(name)?;
+        if is_extra(name) {
+            bake::fetch(&self.cache, &recipe, &packages, &*self.progress)?;
+        }
         self.bake(factory, &recipe, &packages, false)
     }
 
@@ -252,11 +266,15 @@ impl ImageStore {
         Ok(recipe.key(&base.key(&base.base)))
     }
 
-    /// Whether all images exist and are current. Reads only the heads of their files.
+    /// Whether all images exist and are current, except built-in ones whose packages were never
+    /// downloaded. Reads only the heads of their files.
     pub(crate) fn are_made(&self) -> bool {
         let is_made = |name: &String| -> Result<bool, BakeError> {
             let (recipe, packages) = self.shelf.recipe(name)?;
             let path = self.shelf.path(name)?;
+            if !self.shelf.is_wanted(name) {
+                return Ok(true);
+            }
             let manifest = match seal::check(&path) {
                 Ok(()) => inspect(&path)?.0,
                 Err(_) => return Ok(false),

@@ -98,6 +98,9 @@ pub(crate) struct Recipe {
     /// Packages to add, such as `plotly==6.5.0`; pure Python only, without their dependencies.
     #[serde(default)]
     pub packages: Vec<String>,
+    /// Code to run before the imports, such as stand-ins for compiled packages.
+    #[serde(default)]
+    pub prepare: String,
     /// Modules to import.
     #[serde(default)]
     pub imports: Vec<String>,
@@ -183,9 +186,12 @@ impl Recipe {
         hash_bytes(all.as_bytes())
     }
 
-    /// Returns the code that imports the image's modules.
+    /// Returns the code that imports the image's modules, with the code before and after it.
     pub(super) fn import_code(&self) -> String {
-        let mut code = String::new();
+        let mut code = self.prepare.clone();
+        if !code.is_empty() && !code.ends_with('\n') {
+            code.push('\n');
+        }
         for module in &self.imports {
             code.push_str("import ");
             code.push_str(module);
@@ -198,11 +204,13 @@ impl Recipe {
     /// Returns the part of the recipe that contains a line of that code. An unknown line belongs to
     /// `init`, if there is one: failed imports report their line.
     pub(super) fn part_of_import_code(&self, line: Option<u64>) -> &'static str {
-        let imports = self.imports.len() as u64;
-        if self.init.is_empty() || line.is_some_and(|line| line <= imports) {
-            "imports"
-        } else {
-            "init"
+        let prepared = self.prepare.lines().count() as u64;
+        let imported = prepared + self.imports.len() as u64;
+        match line {
+            Some(line) if line <= prepared => "prepare",
+            Some(line) if line <= imported => "imports",
+            _ if self.init.is_empty() => "imports",
+            _ => "init",
         }
     }
 }

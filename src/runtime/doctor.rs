@@ -11,7 +11,7 @@ use crate::artifact::bundle::{Bundle, BundleError};
 use crate::artifact::cache::{Cache, CacheError, pip, seal};
 use crate::artifact::image::{ImageError, inspect, verify};
 use crate::artifact::{Artifact, Code, PINS, code_file};
-use crate::image::{Shelf, StoredImage, bundled, stamp};
+use crate::image::{Shelf, StoredImage, bundled, is_extra, stamp};
 use crate::util::cause::with_causes;
 use crate::util::hint::Hint;
 
@@ -203,7 +203,11 @@ fn code_of(cache: &Cache, tier: Tier) -> Finding {
 fn images(cache: &Cache) -> Vec<Finding> {
     let shelf = Shelf::new(cache.clone());
     match shelf.every_name() {
-        Ok(names) => names.iter().map(|name| image(name, shelf.stored(name))).collect(),
+        Ok(names) => {
+            // Images with packages are only made when a caller names them.
+            let wanted = names.iter().filter(|name| shelf.is_wanted(name));
+            wanted.map(|name| image(name, shelf.stored(name))).collect()
+        }
         Err(error) => vec![bad("images", &error, SETUP)],
     }
 }
@@ -214,8 +218,8 @@ fn image(name: &str, stored: Result<StoredImage, ImageError>) -> Finding {
         Ok(stored) => stored,
         Err(error) => return bad(&what, &error, "belljar image build RECIPE.toml"),
     };
-    // Without a name, this builds the built-in images.
-    let mend = if stored.built_in {
+    // Without a name, this builds the built-in images that need no packages.
+    let mend = if stored.built_in && !is_extra(name) {
         SETUP.to_owned()
     } else {
         format!("{SETUP} --image {name}")

@@ -11,6 +11,7 @@
 mod caches;
 #[path = "../it/case.rs"]
 mod case;
+mod packages;
 mod plotly;
 mod recursion;
 mod stops;
@@ -54,6 +55,10 @@ fn main() -> ExitCode {
     trials.push(
         test("plotly::figures_are_kept", plotly::figures_are_kept)
             .with_ignored_flag(plotly::wheels().is_none()),
+    );
+    trials.push(
+        test("packages::agree_with_the_host", packages::agree_with_the_host)
+            .with_ignored_flag(plotly::wheels().is_none() || packages::host().is_none()),
     );
     libtest_mimic::run(&Arguments::from_args(), trials).exit_code()
 }

@@ -9,8 +9,6 @@ from _belljar.stand_ins.in_place import NO_OTHER
 # Alternatives to packages that code often imports.
 _INSTEAD = {
     "bokeh": "matplotlib",
-    "altair": "matplotlib",
-    "bs4": "lxml.html",
     "cv2": "PIL and numpy",
     "dask": "pandas",
     "duckdb": "sqlite3 or pandas",
@@ -26,8 +24,21 @@ _INSTEAD = {
     "ujson": "json",
     "orjson": "json",
     "xgboost": "sklearn.ensemble",
-    "xlsxwriter": "openpyxl",
     "xlrd": "openpyxl",
+}
+# Built-in images with packages, by the modules that only they have.
+_IN_IMAGES = {
+    "altair": "charts",
+    "docx": "office",
+    "docxtpl": "office",
+    "faker": "text",
+    "fpdf": "office",
+    "nltk": "text",
+    "pdfminer": "office",
+    "pdfplumber": "office",
+    "plotly": "charts",
+    "pptx": "office",
+    "textblob": "text",
 }
 _NETWORK_PACKAGES = frozenset(
     "aiohttp boto3 botocore ftplib httplib2 httpx openai paramiko requests selenium urllib3 "
@@ -139,6 +150,12 @@ def _missing_module(error, _cwd):
     if _message(error).startswith(f"No module named {name!r}: "):
         # The host's message says why and what to do: it exists, but not in this run.
         return None
+    image = _IN_IMAGES.get(root)
+    if image is not None:
+        return (
+            f"`{root}` is in the image `{image}`. Once `belljar setup --image {image}` has "
+            "downloaded it, code that imports the module starts from it."
+        )
     near = _INSTEAD.get(root)
     instead = f"; {near} is available" if near else ""
     return f"`{root}` is not installed{instead}. {_NO_INSTALL}"

@@ -98,6 +98,35 @@ pub(crate) fn lock_packages(
     }
 }
 
+/// Reads the packages in the text of a lock file.
+pub(crate) fn read_lock(text: &str) -> Result<Vec<LockedPackage>, toml::de::Error> {
+    Ok(toml::from_str::<LockFile>(text)?.package)
+}
+
+/// Downloads the locked packages of a built-in image, unless they are in the cache.
+pub(crate) fn fetch(
+    cache: &Cache,
+    recipe: &Recipe,
+    packages: &[LockedPackage],
+    progress: &dyn Progress,
+) -> Result<(), BakeError> {
+    let is_packed =
+        package_name(packages).is_some_and(|name| seal::check(&package_file(cache, &name)).is_ok());
+    if is_packed || packages.iter().all(|package| package.wheel(cache).is_file()) {
+        return Ok(());
+    }
+    let pins: Vec<String> = packages.iter().map(LockedPackage::pin).collect();
+    let found = download(cache, recipe, &pins, progress)?;
+    match found.iter().find(|package| !packages.contains(package)) {
+        Some(other) => Err(BakeError::Package {
+            image: recipe.name.clone(),
+            package: other.file.clone(),
+            why: "is not the file in the lock of this image".into(),
+        }),
+        None => Ok(()),
+    }
+}
+
 fn download(
     cache: &Cache,
     recipe: &Recipe,

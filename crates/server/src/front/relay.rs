@@ -5,7 +5,7 @@ use std::collections::HashMap;
 use std::io;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex};
-use std::time::{Duration, SystemTime, UNIX_EPOCH};
+use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
 
 use belljar::store::{Answer, Blob, Condition, Entry, Put, Store, StoreError, Version, check_key};
 use bytes::Bytes;
@@ -27,6 +27,9 @@ const SMALL: u64 = 4 << 20;
 const AT_ONCE: usize = 16;
 /// Maximum size of a message without its value.
 const MAX_HEAD: usize = 4 << 10;
+/// Minimum time between log lines about failures of one worker's operations, since a compromised
+/// worker can cause them.
+const QUIET: Duration = Duration::from_secs(1);
 /// Maximum length of a version.
 const MAX_VERSION: usize = 256;
 
@@ -102,6 +105,7 @@ pub(super) async fn serve(socket: UnixStream, store: Arc<dyn Store>, account: St
     });
     let (places, large) = (Arc::new(Semaphore::new(AT_ONCE)), Arc::new(Semaphore::new(1)));
     let account: Arc<str> = account.into();
+    let logged: Arc<Mutex<Option<Instant>>> = Arc::default();
     while let Ok(Some((head, length))) = head(&mut from).await {
         let Ok(request) = serde_json::from_slice::<Request>(&head) else {
             break;
@@ -123,13 +127,14 @@ pub(super) async fn serve(socket: UnixStream, store: Arc<dyn Store>, account: St
             break;
         };
         let (store, account, replies) = (Arc::clone(&store), Arc::clone(&account), replies.clone());
+        let logged = Arc::clone(&logged);
         tokio::spawn(async move {
             let id = request.id;
             let (result, value) = match done(&*store, &account, request, value).await {
                 Ok(done) => done,
                 Err(StoreError::TooLarge { max, .. }) => (Outcome::TooLarge { max }, Bytes::new()),
                 Err(error) => {
-                    let why = told(&error, &account);
+                    let why = told(&error, &account, &logged);
                     (Outcome::Failed { why }, Bytes::new())
                 }
             };
@@ -202,8 +207,12 @@ async fn done(
 }
 
 /// The error text for a worker, without details of the store.
-fn told(error: &StoreError, account: &str) -> String {
-    tracing::warn!(%error, account, "an operation in the store failed");
+fn told(error: &StoreError, account: &str, logged: &Mutex<Option<Instant>>) -> String {
+    let mut logged = lock(logged);
+    if logged.is_none_or(|when| when.elapsed() >= QUIET) {
+        *logged = Some(Instant::now());
+        tracing::warn!(%error, account, "an operation in the store failed");
+    }
     match error {
         StoreError::Key { reason, .. } => format!("the key is invalid: {reason}"),
         _ => "the store failed; the log of the server says why".to_owned(),
@@ -254,16 +263,18 @@ pub(super) struct RelayedStore {
     waiting: Arc<Waiting>,
 }
 
-type Waiting = Mutex<HashMap<u64, oneshot::Sender<(Outcome, Bytes)>>>;
+/// Operations that wait for their replies; `None` once no more replies come.
+type Waiting = Mutex<Option<HashMap<u64, oneshot::Sender<(Outcome, Bytes)>>>>;
 
 impl RelayedStore {
     /// Uses the store at the other end of a socket. Call this in a tokio runtime.
     pub(super) fn new(socket: UnixStream) -> Self {
         let (mut from, mut to) = socket.into_split();
         let (asking, mut asked) = mpsc::channel::<(Request, Bytes)>(1);
-        let waiting: Arc<Waiting> = Arc::default();
+        let waiting: Arc<Waiting> = Arc::new(Mutex::new(Some(HashMap::new())));
         tokio::spawn(async move {
             while let Some((request, value)) = asked.recv().await {
+                // The reader ends, too.
                 if write(&mut to, &request, &value).await.is_err() {
                     return;
                 }
@@ -278,12 +289,12 @@ impl RelayedStore {
                 let Ok(reply) = serde_json::from_slice::<Reply>(&head) else {
                     break;
                 };
-                let waits = lock(&answered).remove(&reply.id);
+                let waits = lock(&answered).as_mut().and_then(|all| all.remove(&reply.id));
                 if let Some(waits) = waits {
                     let _ = waits.send((reply.result, value));
                 }
             }
-            lock(&answered).clear();
+            *lock(&answered) = None;
         });
         Self {
             next: AtomicU64::new(0),
@@ -305,11 +316,29 @@ impl RelayedStore {
         }
         let id = self.next.fetch_add(1, Ordering::Relaxed);
         let (told, answer) = oneshot::channel();
-        lock(&self.waiting).insert(id, told);
+        lock(&self.waiting).as_mut().ok_or_else(gone)?.insert(id, told);
+        let _forgets = Forgets {
+            id,
+            waiting: &self.waiting,
+        };
         let key = key.to_owned();
         let request = Request { id, operation, key };
         self.asking.send((request, value)).await.map_err(|_| gone())?;
         answer.await.map_err(|_| gone())
+    }
+}
+
+/// Forgets an operation whose caller has gone, or has its reply.
+struct Forgets<'a> {
+    id: u64,
+    waiting: &'a Waiting,
+}
+
+impl Drop for Forgets<'_> {
+    fn drop(&mut self) {
+        if let Some(waiting) = lock(self.waiting).as_mut() {
+            waiting.remove(&self.id);
+        }
     }
 }
 
@@ -486,6 +515,63 @@ mod tests {
             key: "x".to_owned(),
         };
         assert!(done(&*store, "a1", request, Bytes::new()).await.is_err());
+    }
+
+    /// A store that writes, and then fails.
+    #[derive(Debug, Default)]
+    struct Forgetful(MemoryStore);
+
+    impl Store for Forgetful {
+        fn get<'a>(&'a self, key: &'a str, max: u64) -> Answer<'a, Option<Blob>> {
+            self.0.get(key, max)
+        }
+
+        fn put<'a>(&'a self, key: &'a str, bytes: Bytes, condition: Condition) -> Answer<'a, Put> {
+            Box::pin(async move {
+                let _ = self.0.put(key, bytes, condition).await?;
+                Err(StoreError::failed("write", key)("it lost https://user:secret@host"))
+            })
+        }
+
+        fn list<'a>(&'a self, folder: &'a str) -> Answer<'a, Vec<Entry>> {
+            self.0.list(folder)
+        }
+
+        fn delete<'a>(&'a self, key: &'a str) -> Answer<'a, ()> {
+            self.0.delete(key)
+        }
+    }
+
+    /// The worker has to find out whether its value was written, as with any store.
+    #[tokio::test]
+    async fn a_write_that_fails_after_writing_is_a_failure_without_details() {
+        let store: Arc<dyn Store> = Arc::new(Forgetful::default());
+        let one = relayed(&store, "a1");
+        let error = one.put("x", Bytes::from_static(b"1"), Condition::Absent).await.unwrap_err();
+        let error = format!("{error}: {:?}", std::error::Error::source(&error));
+        assert!(error.contains("the store failed") && !error.contains("secret"), "{error}");
+        assert_eq!(&one.get("x", 9).await.unwrap().unwrap().bytes[..], b"1");
+    }
+
+    #[tokio::test]
+    async fn an_operation_fails_when_the_front_is_gone_and_none_is_left_behind() {
+        let (near, far) = UnixStream::pair().unwrap();
+        let store = Arc::new(RelayedStore::new(near));
+        let count = || lock(&store.waiting).as_ref().map(HashMap::len);
+        let dropped = tokio::time::timeout(Duration::from_millis(50), store.get("x", 9)).await;
+        assert!(dropped.is_err() && count() == Some(0), "{dropped:?}");
+        let waits = tokio::spawn({
+            let store = Arc::clone(&store);
+            async move { store.get("x", 9).await }
+        });
+        while count() == Some(0) {
+            tokio::task::yield_now().await;
+        }
+        drop(far);
+        assert!(waits.await.unwrap().is_err());
+        // The same for an operation that begins later.
+        let last = tokio::time::timeout(Duration::from_secs(30), store.get("x", 9)).await;
+        assert!(last.expect("it must not wait").is_err() && count().is_none());
     }
 
     #[tokio::test]

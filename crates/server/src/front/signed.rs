@@ -11,6 +11,9 @@ use tokio::sync::Mutex;
 use super::account::Account;
 use crate::faces::e2b::credentials::has_signature;
 
+/// Maximum number of an account's sandboxes in lists. Each costs several hashes for each signature
+/// that a client sends.
+const MAX_LISTED: usize = 4096;
 /// How long lists of sandboxes are reused, since anyone can send a signature.
 const REST: Duration = Duration::from_secs(1);
 
@@ -55,12 +58,32 @@ impl Listed {
     }
 }
 
-/// Reads pages of sandboxes. A compromised worker may name others' sandboxes; their tokens differ.
+/// Reads pages of sandboxes. A compromised worker may name as many as it likes, and others'.
 fn sandboxes(pages: Sandboxes) -> Sandboxes {
     let mut all = Vec::new();
     for (account, page) in pages {
         let sandboxes: Vec<Sandbox> = serde_json::from_str(&page).unwrap_or_default();
-        all.extend(sandboxes.into_iter().map(|one| (Arc::clone(&account), one.id)));
+        let own = sandboxes.into_iter().filter(|one| one.id.starts_with(&account.sandboxes.tag));
+        all.extend(own.take(MAX_LISTED).map(|one| (Arc::clone(&account), one.id)));
     }
     all
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_worker_lists_its_own_sandboxes_and_not_too_many() {
+        let (one, two) = (Account::new("one", &[1; 64]), Account::new("two", &[1; 64]));
+        let (tag, theirs) = (one.sandboxes.tag.clone(), two.sandboxes.tag.clone());
+        let ids = [format!("{theirs}000000000000"), "é".repeat(9), String::new()];
+        let own = (0..MAX_LISTED + 9).map(|number| format!("{tag}{number:012}"));
+        let page: Vec<_> =
+            ids.into_iter().chain(own).map(|id| serde_json::json!({"sandboxID": id})).collect();
+        let page = serde_json::Value::from(page).to_string();
+        let listed = sandboxes(vec![(Arc::new(one), page), (Arc::new(two), "[{}]".to_owned())]);
+        assert_eq!(listed.len(), MAX_LISTED);
+        assert!(listed.iter().all(|(_, id)| id.starts_with(&tag)));
+    }
 }

@@ -1,8 +1,8 @@
 //! The process that starts workers.
 //!
 //! A locked-down process cannot start programs, so the front starts this one before its lock-down.
-//! It has one thread and a socket to the front. It starts the worker program, ends workers and
-//! watches their memory. When the front exits, it ends all workers and exits.
+//! It starts the worker program, ends workers, and watches their memory and threads. When the front
+//! exits, it ends all workers and exits.
 
 use std::collections::HashMap;
 use std::io;
@@ -10,7 +10,7 @@ use std::os::fd::{AsFd, OwnedFd};
 use std::os::unix::net::UnixStream;
 use std::os::unix::process::{CommandExt, ExitStatusExt};
 use std::process::{Child, Command, ExitStatus, Stdio};
-use std::sync::{Arc, Mutex};
+use std::sync::{Arc, Mutex, mpsc};
 use std::time::{Duration, Instant};
 
 use serde::{Deserialize, Serialize};
@@ -19,8 +19,11 @@ use tempfile::TempDir;
 use super::channel::{receive, send};
 use crate::lock::lock;
 
-/// How often workers' memory is measured.
+/// How often workers' memory and threads are measured.
 const LOOK: Duration = Duration::from_millis(250);
+/// Maximum number of threads of a worker. All processes of a user share their number; a server of
+/// one account has at most about 600.
+const MAX_THREADS: u64 = 1024;
 /// How long a worker may take to disappear after it was killed.
 const LAST: Duration = Duration::from_secs(5);
 /// The spawner answers within this time, or is considered broken.
@@ -97,8 +100,9 @@ fn unexpected(answer: Answer) -> io::Error {
 struct Started {
     child: Child,
     /// Its directory for temporary files.
-    _directory: Option<TempDir>,
-    is_too_large: bool,
+    directory: Option<TempDir>,
+    /// Why it was killed.
+    excess: Option<&'static str>,
 }
 
 /// Starts workers with `program` until the front, at the other end of standard input, exits.
@@ -109,17 +113,28 @@ struct Started {
 ///
 /// Fails if standard input is not a socket.
 pub fn spawn_workers(program: impl Fn() -> Command, memory: Option<u64>) -> io::Result<()> {
-    let socket = UnixStream::from(io::stdin().as_fd().try_clone_to_owned()?);
+    obey(&UnixStream::from(io::stdin().as_fd().try_clone_to_owned()?), program, memory)
+}
+
+/// Obeys the front at the other end of `socket` until it exits.
+fn obey(socket: &UnixStream, program: impl Fn() -> Command, memory: Option<u64>) -> io::Result<()> {
     let mut workers: HashMap<u64, Started> = HashMap::new();
+    // A compromised worker may have made millions of files, which no other account waits for.
+    let (abandoned, directories) = mpsc::channel::<TempDir>();
+    let removing = std::thread::Builder::new()
+        .name("remove".into())
+        .spawn(move || directories.into_iter().for_each(drop))?;
+    let mut looked = Instant::now();
     loop {
-        let is_watching = memory.is_some() && !workers.is_empty();
-        socket.set_read_timeout(is_watching.then_some(LOOK))?;
-        let (order, descriptors) = match receive(&socket) {
+        // Orders may follow each other at any pace.
+        if looked.elapsed() >= LOOK {
+            watch(&mut workers, memory.unwrap_or(u64::MAX));
+            looked = Instant::now();
+        }
+        socket.set_read_timeout((!workers.is_empty()).then_some(LOOK))?;
+        let (order, descriptors) = match receive(socket) {
             Ok(Some(order)) => order,
-            Err(error) if error.kind() == io::ErrorKind::WouldBlock => {
-                watch(&mut workers, memory.unwrap_or(u64::MAX));
-                continue;
-            }
+            Err(error) if error.kind() == io::ErrorKind::WouldBlock => continue,
             Ok(None) | Err(_) => break,
         };
         let answer = match order {
@@ -133,20 +148,29 @@ pub fn spawn_workers(program: impl Fn() -> Command, memory: Option<u64>) -> io::
                     why: error.to_string(),
                 },
             },
-            Order::End { id } => Answer::Ended {
-                how: workers.get_mut(&id).map_or("it was not there".to_owned(), end),
-            },
+            Order::End { id } => {
+                let ended = workers.remove(&id);
+                let how = ended.map_or("it was not there".to_owned(), |mut worker| {
+                    let how = end(&mut worker);
+                    if let Some(directory) = worker.directory.take() {
+                        // Fails only if the thread panicked.
+                        let _ = abandoned.send(directory);
+                    }
+                    how
+                });
+                Answer::Ended { how }
+            }
         };
-        if let Order::End { id } = order {
-            workers.remove(&id);
-        }
-        if send(&socket, &answer, &[]).is_err() {
+        if send(socket, &answer, &[]).is_err() {
             break;
         }
     }
     for worker in workers.values_mut() {
         drop(end(worker));
     }
+    drop((workers, abandoned));
+    // Fails only if the thread panicked.
+    let _ = removing.join();
     Ok(())
 }
 
@@ -185,8 +209,8 @@ fn start(mut command: Command, descriptors: Vec<OwnedFd>) -> io::Result<Started>
     command.stdin(control).stdout(Stdio::null()).stderr(log);
     Ok(Started {
         child: command.spawn()?,
-        _directory: directory,
-        is_too_large: false,
+        directory,
+        excess: None,
     })
 }
 
@@ -202,10 +226,7 @@ fn end(worker: &mut Started) -> String {
             Err(error) => return error.to_string(),
         }
     };
-    if worker.is_too_large {
-        return "it took too much memory".to_owned();
-    }
-    told(status)
+    worker.excess.map_or_else(|| told(status), str::to_owned)
 }
 
 fn told(status: ExitStatus) -> String {
@@ -216,24 +237,31 @@ fn told(status: ExitStatus) -> String {
     }
 }
 
-/// Kills workers that have too much memory.
-fn watch(workers: &mut HashMap<u64, Started>, max: u64) {
+/// Kills workers that have too much memory or too many threads.
+fn watch(workers: &mut HashMap<u64, Started>, memory: u64) {
     for worker in workers.values_mut() {
         let status = std::fs::read_to_string(format!("/proc/{}/status", worker.child.id()));
-        if status.is_ok_and(|status| held(&status) > max) {
-            worker.is_too_large = true;
+        if let Some(excess) = status.ok().and_then(|status| excess(&status, memory)) {
+            worker.excess = Some(excess);
             let _ = worker.child.kill();
         }
     }
 }
 
-/// Memory of a process in bytes, without pages of files, from its status.
-fn held(status: &str) -> u64 {
+/// What a process has too much of, by its status. Its memory is counted without pages of files.
+fn excess(status: &str, memory: u64) -> Option<&'static str> {
     let field = |name: &str| -> Option<u64> {
         let line = status.lines().find_map(|line| line.strip_prefix(name))?;
-        line.trim().strip_suffix("kB")?.trim().parse().ok()
+        line.trim().trim_end_matches("kB").trim().parse().ok()
     };
-    ["RssAnon:", "RssShmem:", "VmSwap:"].into_iter().filter_map(field).sum::<u64>() << 10
+    let kib: u64 = ["RssAnon:", "RssShmem:", "VmSwap:"].into_iter().filter_map(field).sum();
+    if kib << 10 > memory {
+        Some("it took too much memory")
+    } else if field("Threads:").is_some_and(|threads| threads > MAX_THREADS) {
+        Some("it had too many threads")
+    } else {
+        None
+    }
 }
 
 #[cfg(test)]
@@ -241,10 +269,71 @@ mod tests {
     use super::*;
 
     #[test]
-    fn what_a_process_holds_is_read_from_its_status() {
+    fn what_a_process_has_is_read_from_its_status() {
         let status = "VmRSS:\t  90 kB\nRssAnon:\t  10 kB\nRssFile:\t  70 kB\nRssShmem:\t 9 kB\n";
-        assert_eq!(held(status), 19 << 10);
-        assert_eq!(held(""), 0);
+        assert_eq!(excess(status, 19 << 10), None);
+        assert_eq!(excess(status, (19 << 10) - 1), Some("it took too much memory"));
+        assert_eq!(excess("Threads:\t1024\n", 0), None);
+        assert_eq!(excess("Threads:\t1025\n", 0), Some("it had too many threads"));
+    }
+
+    /// A spawner whose workers are a shell with `script`, and the thread that it obeys in.
+    fn spawner(script: &'static str) -> (Spawner, std::thread::JoinHandle<io::Result<()>>) {
+        let (ours, theirs) = UnixStream::pair().unwrap();
+        ours.set_read_timeout(Some(PATIENCE)).unwrap();
+        let program = move || {
+            let mut shell = Command::new("sh");
+            shell.args(["-c", script]);
+            shell
+        };
+        let obeying = std::thread::spawn(move || obey(&theirs, program, Some(64 << 20)));
+        (Spawner(Arc::new(Mutex::new(ours))), obeying)
+    }
+
+    /// Starts a worker whose standard input and error are the returned socket's other end.
+    fn begin(spawner: &Spawner, id: u64) -> UnixStream {
+        let (ours, theirs) = UnixStream::pair().unwrap();
+        let log = theirs.try_clone().unwrap();
+        spawner.begin(id, theirs.into(), log.into()).unwrap();
+        ours
+    }
+
+    /// An account that lets its worker exit again and again keeps the spawner busy.
+    #[test]
+    fn memory_is_watched_while_workers_start_and_end() {
+        let script = "read go; x=$(head -c 100000000 /dev/zero | tr '\\0' x); read end";
+        let (spawner, obeying) = spawner(script);
+        let mut socket = begin(&spawner, 0);
+        io::Write::write_all(&mut socket, b"go\n").unwrap();
+        for id in 1..40 {
+            let other = begin(&spawner, id);
+            std::thread::sleep(LOOK / 4);
+            spawner.end(id).unwrap();
+            drop(other);
+        }
+        assert_eq!(spawner.end(0).unwrap(), "it took too much memory");
+        drop(spawner);
+        obeying.join().unwrap().unwrap();
+    }
+
+    /// The answer does not wait for it.
+    #[test]
+    fn directories_of_workers_that_have_ended_are_removed() {
+        let script = "mkdir -p \"$TMPDIR/a/b\"; echo \"$TMPDIR\" >&2; exec sleep 60";
+        let (spawner, obeying) = spawner(script);
+        let directories: Vec<std::path::PathBuf> = (0..2)
+            .map(|id| {
+                let mut line = String::new();
+                io::BufRead::read_line(&mut io::BufReader::new(begin(&spawner, id)), &mut line)
+                    .unwrap();
+                line.trim().into()
+            })
+            .collect();
+        assert!(directories.iter().all(|directory| directory.is_dir()), "{directories:?}");
+        assert_eq!(spawner.end(0).unwrap(), "it was ended by signal 9");
+        drop(spawner);
+        obeying.join().unwrap().unwrap();
+        assert!(directories.iter().all(|directory| !directory.exists()), "{directories:?}");
     }
 
     #[test]

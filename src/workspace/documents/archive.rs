@@ -7,7 +7,7 @@ use std::rc::Rc;
 use memchr::memmem;
 use zip::ZipArchive;
 
-use super::{Fault, xml};
+use super::{Fault, extension, xml};
 use crate::limits::{MAX_DOCUMENT_PARTS, MAX_DOCUMENT_RELATIONS};
 
 /// A relation of a part to another part of the document.
@@ -43,8 +43,7 @@ pub(super) fn check_office(bytes: &[u8], family: &str, left: &mut u64) -> Result
         return Fault::problem("[Content_Types].xml is missing");
     }
     for name in parts.names.iter().filter(|name| *name != CONTENT_TYPES && !name.ends_with('/')) {
-        let extension = name.rsplit_once('.').map(|(_, extension)| extension).unwrap_or_default();
-        if !parts.overrides.contains_key(name) && !parts.defaults.contains(extension) {
+        if !parts.overrides.contains_key(name) && !parts.defaults.contains(extension(name)) {
             return Fault::problem(format!("part {name:?} has no content type"));
         }
     }
@@ -128,7 +127,7 @@ fn read(bytes: &[u8], left: &mut u64) -> Result<Parts, Fault> {
         if name == MEDIA_TYPE {
             parts.media_type = String::from_utf8_lossy(&content).into_owned();
         }
-        if name.ends_with(".xml") || name.ends_with(".rels") {
+        if matches!(extension(&name), "xml" | "rels") {
             parts
                 .read_xml(&name, &content)
                 .or_else(|what| Fault::problem(format!("part {name:?} is not XML: {what}")))?;
@@ -165,7 +164,7 @@ impl Parts {
                 found.map(|(_, value)| value.clone()).unwrap_or_default()
             };
             match element {
-                "Relationship" if name.ends_with(".rels") && of("TargetMode") != "External" => {
+                "Relationship" if extension(name) == "rels" && of("TargetMode") != "External" => {
                     self.relations.push(Relation {
                         stated_in: Rc::clone(&stated_in),
                         kind: of("Type"),

@@ -1,4 +1,5 @@
-use std::io::{Cursor, Write};
+use std::fmt::Write as _;
+use std::io::{Cursor, Write as _};
 
 use zip::ZipWriter;
 use zip::write::SimpleFileOptions;
@@ -155,11 +156,11 @@ fn pdf(objects: &[&str]) -> Vec<u8> {
     let mut text = "%PDF-1.4\n".to_owned();
     let mut table = format!("xref\n0 {}\n0000000000 65535 f \n", objects.len() + 1);
     for (object, content) in (1..).zip(objects) {
-        table.push_str(&format!("{:010} 00000 n \n", text.len()));
-        text.push_str(&format!("{object} 0 obj\n{content}\nendobj\n"));
+        writeln!(table, "{:010} 00000 n ", text.len()).unwrap();
+        writeln!(text, "{object} 0 obj\n{content}\nendobj").unwrap();
     }
     let start = text.len();
-    table.push_str(&format!("trailer\n<< /Size {} /Root 1 0 R >>\n", objects.len() + 1));
+    writeln!(table, "trailer\n<< /Size {} /Root 1 0 R >>", objects.len() + 1).unwrap();
     format!("{text}{table}startxref\n{start}\n%%EOF\n").into_bytes()
 }
 

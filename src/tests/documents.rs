@@ -98,9 +98,11 @@ fn what_is_asked_and_what_comes_back() {
         ),
         format!("| one frame to the host | {frame} |"),
         format!(
-            "| a checked document | {}, {} parts, {} objects of a PDF; all of a run, unpacked, {} |",
+            "| a checked document | {}, {} parts, {} relations, {} objects of a PDF; all of a run, unpacked, \
+             {} |",
             bytes(MAX_CHECKED_DOCUMENT),
             count(MAX_DOCUMENT_PARTS as u64),
+            count(MAX_DOCUMENT_RELATIONS as u64),
             count(MAX_DOCUMENT_OBJECTS as u64),
             bytes(MAX_CHECKED_TOGETHER),
         ),

@@ -1,4 +1,4 @@
-//! Small things that every room uses and that know nothing of any other.
+//! Small modules that all others use, and that import none of them.
 
 pub(crate) mod cause;
 pub(crate) mod error_code;

@@ -250,7 +250,7 @@ export interface RuntimeOptions {
   /** Required SHA-256 of the bundle's manifest. */
   bundle_hash?: string;
   /**
-   * Directory for files that exceed `fileMemory`. Default: the system's directory for temporary
+   * Directory for files that exceed `file_memory`. Default: the system's directory for temporary
    * files.
    */
   temp_dir?: string;

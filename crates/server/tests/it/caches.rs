@@ -171,7 +171,7 @@ async fn the_parts_of_a_form_share_one_file() {
     assert_eq!(answer(place.send(last).await).await.1, json!("the end"));
 }
 
-/// Whole files used to be read into memory for every request, even for a single byte.
+/// A request for a single byte must not read the whole file into memory.
 #[tokio::test(flavor = "multi_thread")]
 async fn files_are_read_as_they_are_sent() {
     const SIZE: usize = 8 << 20;
@@ -260,7 +260,7 @@ async fn files_that_are_fetched_are_few_and_fit_in_the_answer() {
     }
 }
 
-/// The limit used to be checked only if a header was missing, and before the session was created.
+/// The limit holds for concurrent requests, and for those with the header `mcp-method`.
 #[tokio::test(flavor = "multi_thread")]
 async fn sessions_of_mcp_are_bounded_whatever_a_request_says() {
     let place = Place::new();

@@ -19,7 +19,7 @@ use super::vectors::{Operation, Width, vectors};
 /// Loops of the same operations on floats of either width.
 struct Loops {
     width: Width,
-    /// The sum of many numbers, which the first entry of `of_two` calls.
+    /// The sum of many numbers, which the first entry of `real` calls.
     sum: &'static str,
     real: [(&'static str, Operation); 5],
     /// Loops with two operands whose operations already raise flags.

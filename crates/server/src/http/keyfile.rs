@@ -101,8 +101,7 @@ pub fn add(path: &Path, key: &Key) -> Result<(), KeysError> {
     })
 }
 
-/// Removes all keys of an account, or the key whose id begins with `id`. Returns the number of
-/// removed keys.
+/// Removes all keys of an account, or the key with this id. Returns the number of removed keys.
 ///
 /// # Errors
 ///
@@ -111,12 +110,7 @@ pub fn revoke(path: &Path, name: &str, id: Option<&str>) -> Result<usize, KeysEr
     edit(path, |before, tables| {
         known(before, name)?;
         let count = before.len();
-        retain(before, tables, |key| {
-            key.name != name
-                || id.is_some_and(|id| {
-                    id.is_empty() || !HEXLOWER.encode(&key.sha256).starts_with(id)
-                })
-        });
+        retain(before, tables, |key| key.name != name || id.is_some_and(|id| key.id() != id));
         match (count - tables.len(), id) {
             (0, Some(id)) => Err(format!("the account {name:?} has no key {id:?}")),
             (removed, _) => Ok(removed),
@@ -413,7 +407,8 @@ mod tests {
         let (key, _) = rotate(&path, "one", Duration::from_hours(1)).unwrap();
         let text = std::fs::read_to_string(&path).unwrap();
         std::fs::write(&path, format!("# ours\n{text}")).unwrap();
-        for id in ["", "x"] {
+        // No part of an id removes keys that were not named.
+        for id in ["", "x", &key.id()[..1], &HEXLOWER.encode(&key.sha256)[..9]] {
             assert!(revoke(&path, "one", Some(id)).unwrap_err().to_string().contains("no key"));
         }
         assert_eq!(revoke(&path, "one", Some(&key.id())).unwrap(), 1);

@@ -28,8 +28,8 @@ use crate::sandbox::{
 use crate::util::progress::{Progress, Stage, Step};
 
 pub(super) use packages::{
-    LockedPackage, StoredRecipe, fetch, lock_packages, open, pack, package_file, package_name,
-    read_lock, remove,
+    LockedPackage, StoredRecipe, are_here, fetch, lock_packages, open, pack, package_file,
+    package_name, read_lock, remove,
 };
 
 /// The build of one image.

@@ -149,8 +149,15 @@ impl Shelf {
         !is_extra(name) || self.has_file(name)
     }
 
+    /// Whether the image, if it needs packages, is made or can be made without downloading any: its
+    /// file may be of an earlier version with other packages.
+    pub(super) fn is_ready(&self, name: &str) -> bool {
+        self.has_file(name)
+            && locked(name).is_none_or(|packages| bake::are_here(&self.cache, &packages))
+    }
+
     /// Whether the image's file exists. It may be of an earlier version.
-    pub(super) fn has_file(&self, name: &str) -> bool {
+    fn has_file(&self, name: &str) -> bool {
         self.directory().join(image_file(name)).exists()
     }
 
@@ -226,4 +233,28 @@ fn locked(name: &str) -> Option<Vec<LockedPackage>> {
 /// Whether an image needs packages that are downloaded when it is first made.
 pub(crate) fn is_extra(name: &str) -> bool {
     WITH_PACKAGES.iter().any(|(recipe, _)| recipe.name == name)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// An image of an earlier version may have had other packages.
+    #[test]
+    fn an_image_without_its_packages_is_not_ready() {
+        let place = tempfile::tempdir().unwrap();
+        let cache = Cache::open(Some(place.path().to_owned())).unwrap();
+        let shelf = Shelf::new(cache.clone());
+        assert!(!shelf.is_ready("office"));
+        fs::write(shelf.path("office").unwrap(), "of an earlier version").unwrap();
+        assert!(shelf.is_wanted("office"));
+        assert!(!shelf.is_ready("office"));
+        let packages = locked("office").unwrap();
+        fs::create_dir_all(packages[0].wheel(&cache).parent().unwrap()).unwrap();
+        for package in &packages {
+            assert!(!shelf.is_ready("office"));
+            fs::write(package.wheel(&cache), "wheel").unwrap();
+        }
+        assert!(shelf.is_ready("office"));
+    }
 }

@@ -68,7 +68,7 @@ impl ImageStore {
     pub(crate) fn for_code<'a>(&'a self, code: &str) -> &'a str {
         self.nearest(choose(code, |name| match &self.bundle {
             Some(bundle) => bundle.image(name).is_some(),
-            None => self.loaded(name).is_some() || self.shelf.has_file(name),
+            None => self.loaded(name).is_some() || self.shelf.is_ready(name),
         }))
     }
 

@@ -103,6 +103,12 @@ pub(crate) fn read_lock(text: &str) -> Result<Vec<LockedPackage>, toml::de::Erro
     Ok(toml::from_str::<LockFile>(text)?.package)
 }
 
+/// Whether the packages are in the cache, packed or as they were downloaded.
+pub(crate) fn are_here(cache: &Cache, packages: &[LockedPackage]) -> bool {
+    package_name(packages).is_some_and(|name| seal::check(&package_file(cache, &name)).is_ok())
+        || packages.iter().all(|package| package.wheel(cache).is_file())
+}
+
 /// Downloads the locked packages of a built-in image, unless they are in the cache.
 pub(crate) fn fetch(
     cache: &Cache,
@@ -110,9 +116,7 @@ pub(crate) fn fetch(
     packages: &[LockedPackage],
     progress: &dyn Progress,
 ) -> Result<(), BakeError> {
-    let is_packed =
-        package_name(packages).is_some_and(|name| seal::check(&package_file(cache, &name)).is_ok());
-    if is_packed || packages.iter().all(|package| package.wheel(cache).is_file()) {
+    if are_here(cache, packages) {
         return Ok(());
     }
     let pins: Vec<String> = packages.iter().map(LockedPackage::pin).collect();

@@ -141,10 +141,22 @@ pub(crate) const MAX_CHECKED_TOGETHER: u64 = 64 << 20;
 pub(crate) const MAX_DOCUMENT_PARTS: usize = 10_000;
 /// Maximum number of relations, content types and manifest entries of a checked archive.
 pub(crate) const MAX_DOCUMENT_RELATIONS: usize = 40_000;
+/// Maximum length of a name in a checked archive: of a part, a target or a content type, in bytes.
+pub(crate) const MAX_DOCUMENT_NAME: usize = 1 << 10;
+/// Maximum size of a checked part with XML, in bytes. Such parts are held in memory.
+pub(crate) const MAX_DOCUMENT_XML: u64 = 16 << 20;
+/// Maximum number of attributes of an element.
+pub(crate) const MAX_DOCUMENT_ATTRIBUTES: usize = 4_096;
+/// Maximum nesting of elements.
+pub(crate) const MAX_DOCUMENT_LEVELS: usize = 1_024;
 /// Maximum number of objects of a checked PDF.
 pub(crate) const MAX_DOCUMENT_OBJECTS: usize = 250_000;
 /// Maximum length of the description of a problem, in characters.
 pub(crate) const MAX_DOCUMENT_PROBLEM: usize = 300;
+/// Maximum number of documents of a run that are reported with a problem.
+pub(crate) const MAX_DOCUMENT_PROBLEMS: usize = 100;
+/// Maximum number of documents that a process checks at once.
+pub(crate) const MAX_CHECKED_AT_ONCE: usize = 2;
 
 /// Maximum number of events in an outcome.
 pub(crate) const MAX_EVENTS: usize = 10_000;

@@ -98,14 +98,23 @@ fn what_is_asked_and_what_comes_back() {
         ),
         format!("| one frame to the host | {frame} |"),
         format!(
-            "| a checked document | {}, {} parts, {} relations, {} objects of a PDF; all of a run, unpacked, \
-             {} |",
+            "| a checked document | {}, {} parts, {} relations, names of {}, {} of XML in a part, {} \
+             attributes and {} levels of elements, {} objects of a PDF; all of a run, unpacked, {} |",
             bytes(MAX_CHECKED_DOCUMENT),
             count(MAX_DOCUMENT_PARTS as u64),
             count(MAX_DOCUMENT_RELATIONS as u64),
+            bytes(MAX_DOCUMENT_NAME as u64),
+            bytes(MAX_DOCUMENT_XML),
+            count(MAX_DOCUMENT_ATTRIBUTES as u64),
+            count(MAX_DOCUMENT_LEVELS as u64),
             count(MAX_DOCUMENT_OBJECTS as u64),
             bytes(MAX_CHECKED_TOGETHER),
         ),
+        format!(
+            "| documents with a `problem` | {MAX_DOCUMENT_PROBLEMS} of a run, in \
+             {MAX_DOCUMENT_PROBLEM} characters each |"
+        ),
+        format!("checking documents: at most {MAX_CHECKED_AT_ONCE} at once"),
         format!("| a question about a session | {} s;", QUESTION_TIME.as_secs()),
         format!(
             "(`capture.typed_bytes`, at most {}) | {} of arrays and `bytes`, {} of anything else, {} \
@@ -249,7 +258,9 @@ fn every_bound_is_compared() {
             continue;
         };
         let name = constant.split(':').next().unwrap_or_default();
-        assert!(tests.contains(name), "{name} is compared with no document");
+        let is_other = |rest: &str| rest.starts_with(|c: char| c == '_' || c.is_alphanumeric());
+        let is_compared = tests.split(name).skip(1).any(|rest| !is_other(rest));
+        assert!(is_compared, "{name} is compared with no document");
     }
 }
 

@@ -1,19 +1,33 @@
 //! Opens the documents that a run wrote, so that a broken one is reported with the run.
 //!
 //! Only names with one of the [`Kind`]s are opened. The bytes are hostile: nothing here recurses,
-//! and what is read and inflated for one run is bounded. Documents past a bound are not checked.
+//! and the time and memory of all documents of a run are bounded by one [`Budget`]. Documents past
+//! a bound are not checked. A valid document has no problem: where a format is not understood,
+//! nothing is reported.
 
 mod archive;
 mod pdf;
 mod xml;
 
+use std::collections::HashMap;
 use std::io::Read;
+use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::{Mutex, MutexGuard, PoisonError};
 
 use super::RunFile;
-use crate::limits::{MAX_CHECKED_DOCUMENT, MAX_CHECKED_TOGETHER, MAX_DOCUMENT_PROBLEM};
+use crate::limits::{
+    MAX_CHECKED_AT_ONCE, MAX_CHECKED_DOCUMENT, MAX_CHECKED_TOGETHER, MAX_DOCUMENT_PROBLEM,
+    MAX_DOCUMENT_PROBLEMS,
+};
+
+/// What a document takes of the budget beyond its size, in bytes.
+const OPENING: u64 = 1 << 10;
+
+/// The start of a compound file: an encrypted office document, or one of an earlier format.
+const COMPOUND: &[u8] = b"\xd0\xcf\x11\xe0\xa1\xb1\x1a\xe1";
 
 /// A kind of document, by the extension of its name.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 enum Kind {
     Pdf,
     /// Office Open XML, with a word that the content type of its main part contains.
@@ -42,60 +56,118 @@ impl Kind {
 enum Fault {
     /// It is broken.
     Problem(String),
-    /// A bound was reached before the end.
+    /// A bound was reached before the end, or its format is not understood.
     Unchecked,
 }
 
 impl Fault {
-    fn problem<T>(what: impl Into<String>) -> Result<T, Self> {
-        Err(Self::Problem(what.into()))
+    /// `what` may hold text of the guest's choice.
+    fn problem<T>(what: impl AsRef<str>) -> Result<T, Self> {
+        Err(Self::Problem(shown(what.as_ref())))
+    }
+
+    /// Describes the problem in more words.
+    fn told(self, describe: impl FnOnce(&str) -> String) -> Self {
+        match self {
+            Self::Problem(what) => Self::Problem(shown(&describe(&what))),
+            Self::Unchecked => Self::Unchecked,
+        }
+    }
+}
+
+/// The bytes that may still be read and inflated for a run. Other work counts as bytes, too.
+#[derive(Debug)]
+struct Budget(u64);
+
+impl Budget {
+    /// Takes the bytes. If too few are left, takes all of them, and the next document finds none.
+    fn spend(&mut self, bytes: u64) -> Result<(), Fault> {
+        let suffices = bytes <= self.0;
+        self.0 = self.0.saturating_sub(bytes);
+        if suffices {
+            Ok(())
+        } else {
+            Err(Fault::Unchecked)
+        }
     }
 }
 
 /// Checks the documents of one run.
 #[derive(Debug)]
 pub(crate) struct Checker {
-    /// Bytes that may still be read and inflated.
-    left: u64,
+    budget: Budget,
+    /// Results by the number of the file and kind: a guest may give one file a thousand names.
+    known: HashMap<(u64, Kind), Option<String>>,
+    /// Number of problems that may still be reported.
+    reports: usize,
 }
 
 impl Checker {
     pub(crate) fn new() -> Self {
         Self {
-            left: MAX_CHECKED_TOGETHER,
+            budget: Budget(MAX_CHECKED_TOGETHER),
+            known: HashMap::new(),
+            reports: MAX_DOCUMENT_PROBLEMS,
         }
     }
 
-    /// Describes what is wrong with a document; `None` if nothing is known to be. `open` is only
-    /// called for a document.
+    /// Describes what is wrong with the document `path`, a name of file `number`; `None` if nothing
+    /// is known to be. `open` is only called for a document. Blocks while others are checked.
     pub(crate) fn problem(
         &mut self,
         path: &str,
+        number: u64,
         open: impl FnOnce() -> Option<RunFile>,
     ) -> Option<String> {
         let kind = Kind::of(path)?;
-        let file = open()?;
-        let size = file.size();
-        if size > MAX_CHECKED_DOCUMENT || size > self.left {
+        if self.reports == 0 {
             return None;
         }
-        let mut bytes = Vec::new();
+        let found = if let Some(known) = self.known.get(&(number, kind)) {
+            known.clone()
+        } else {
+            let found = open().and_then(|file| self.read(kind, file));
+            self.known.insert((number, kind), found.clone());
+            found
+        };
+        self.reports -= usize::from(found.is_some());
+        found
+    }
+
+    fn read(&mut self, kind: Kind, file: RunFile) -> Option<String> {
+        let size = file.size();
+        if size > MAX_CHECKED_DOCUMENT || size > self.budget.0 {
+            return None;
+        }
+        let _turn = turn();
+        let mut bytes = Vec::with_capacity(size as usize);
         file.take(size).read_to_end(&mut bytes).ok()?;
-        match self.check(kind, &bytes) {
-            Err(Fault::Problem(what)) => Some(shown(&what)),
+        self.check(kind, &bytes)
+    }
+
+    fn check(&mut self, kind: Kind, bytes: &[u8]) -> Option<String> {
+        let budget = &mut self.budget;
+        let found = budget.spend(bytes.len() as u64 + OPENING).and_then(|()| match kind {
+            _ if bytes.is_empty() => Fault::problem("the file is empty"),
+            Kind::Pdf => pdf::check(bytes, budget),
+            Kind::Office(_) if bytes.starts_with(COMPOUND) => Err(Fault::Unchecked),
+            Kind::Office(family) => archive::check_office(bytes, family, budget),
+            Kind::OpenDocument(media) => archive::check_open(bytes, media, budget),
+        });
+        match found {
+            Err(Fault::Problem(what)) => Some(what),
             Ok(()) | Err(Fault::Unchecked) => None,
         }
     }
+}
 
-    fn check(&mut self, kind: Kind, bytes: &[u8]) -> Result<(), Fault> {
-        self.left = self.left.saturating_sub(bytes.len() as u64);
-        match kind {
-            _ if bytes.is_empty() => Fault::problem("the file is empty"),
-            Kind::Pdf => pdf::check(bytes),
-            Kind::Office(family) => archive::check_office(bytes, family, &mut self.left),
-            Kind::OpenDocument(media) => archive::check_open(bytes, media, &mut self.left),
-        }
-    }
+/// Waits until a document may be checked: several runs together would need much memory.
+fn turn() -> MutexGuard<'static, ()> {
+    static TURNS: [Mutex<()>; MAX_CHECKED_AT_ONCE] =
+        [const { Mutex::new(()) }; MAX_CHECKED_AT_ONCE];
+    static NEXT: AtomicUsize = AtomicUsize::new(0);
+    let next = NEXT.fetch_add(1, Ordering::Relaxed) % MAX_CHECKED_AT_ONCE;
+    TURNS[next].lock().unwrap_or_else(PoisonError::into_inner)
 }
 
 /// Returns what follows the last dot of a name.
@@ -103,9 +175,11 @@ fn extension(name: &str) -> &str {
     name.rsplit_once('.').map_or("", |(_, extension)| extension)
 }
 
-/// Returns a text that holds names of the guest's choice as one short line.
+/// Returns a text that may hold names of the guest's choice as one short line without characters
+/// that are invisible or change the direction of writing.
 fn shown(text: &str) -> String {
-    let plain = |c: char| if c.is_control() { '\u{fffd}' } else { c };
+    let is_plain = |c: char| !c.is_control() && c.escape_debug().len() <= 2;
+    let plain = |c| if is_plain(c) { c } else { '\u{fffd}' };
     text.chars().take(MAX_DOCUMENT_PROBLEM).map(plain).collect()
 }
 
@@ -113,12 +187,12 @@ fn shown(text: &str) -> String {
 #[cfg(any(test, feature = "fuzzing"))]
 pub(crate) fn problem_of(name: &str, bytes: &[u8]) -> Option<String> {
     if extension(name) == "xml" {
-        return xml::check(bytes, |_, _| {}).err();
+        return match xml::check(bytes, |_, _| Ok(())) {
+            Err(Fault::Problem(what)) => Some(what),
+            Ok(()) | Err(Fault::Unchecked) => None,
+        };
     }
-    match Checker::new().check(Kind::of(name)?, bytes) {
-        Err(Fault::Problem(what)) => Some(shown(&what)),
-        Ok(()) | Err(Fault::Unchecked) => None,
-    }
+    Checker::new().check(Kind::of(name)?, bytes)
 }
 
 #[cfg(test)]

@@ -194,7 +194,7 @@ fn files(workspace: &Workspace, changes: &Changes, capture: &Capture) -> Vec<Fil
             sha256: is_hashed.then(take).flatten(),
             media_type: capture.media_types.then(|| media_type(path)).flatten(),
             // A link leads to a file that the code did not write, or that is listed itself.
-            problem: documents.problem(path, || workspace.open(path)),
+            problem: documents.problem(path, entry.number, || workspace.open(path)),
         }
     });
     entries.collect()

@@ -2,33 +2,40 @@
 
 use quick_xml::Reader;
 use quick_xml::escape::unescape;
-use quick_xml::events::{BytesRef, BytesStart, Event};
+use quick_xml::events::{BytesDecl, BytesRef, BytesStart, Event};
+
+use super::Fault;
+use crate::limits::{MAX_DOCUMENT_ATTRIBUTES, MAX_DOCUMENT_LEVELS, MAX_DOCUMENT_NAME};
 
 /// An attribute's name without its prefix, and its value.
 pub(super) type Attribute = (String, String);
 
 /// Checks that `bytes` are well-formed, and calls `each` with the local name of each element and
-/// its attributes. Text in another encoding than UTF-8 is not checked.
+/// its attributes. Text in another encoding than UTF-8, and other versions of XML, are unchecked.
 ///
 /// Prefixes are not resolved: their bindings would make the time quadratic.
-pub(super) fn check(bytes: &[u8], mut each: impl FnMut(&str, &[Attribute])) -> Result<(), String> {
+pub(super) fn check(
+    bytes: &[u8],
+    mut each: impl FnMut(&str, &[Attribute]) -> Result<(), Fault>,
+) -> Result<(), Fault> {
     if bytes.starts_with(b"\xff\xfe") || bytes.starts_with(b"\xfe\xff") {
-        return Ok(());
+        return Err(Fault::Unchecked);
     }
     let mut reader = Reader::from_reader(bytes);
     let (mut depth, mut roots, mut has_doctype) = (0_usize, 0_usize, false);
-    loop {
+    for number in 0_u64.. {
         let event = match reader.read_event() {
             Ok(event) => event,
-            Err(error) => return Err(format!("{error}, at byte {}", reader.error_position())),
+            Err(error) => {
+                return Fault::problem(format!("{error}, at byte {}", reader.error_position()));
+            }
         };
         let at = reader.buffer_position();
         let found = match event {
             Event::Eof => break,
-            Event::Decl(declaration) => match declaration.encoding() {
-                Some(Ok(name)) if !name.eq_ignore_ascii_case(b"utf-8") => return Ok(()),
-                _ => Ok(()),
-            },
+            Event::Decl(_) if number > 0 => Fault::problem("its declaration is not at its start"),
+            Event::Decl(declaration) if is_understood(&declaration) => Ok(()),
+            Event::Decl(_) => return Err(Fault::Unchecked),
             Event::DocType(_) => {
                 has_doctype = true;
                 Ok(())
@@ -36,23 +43,21 @@ pub(super) fn check(bytes: &[u8], mut each: impl FnMut(&str, &[Attribute])) -> R
             Event::Start(start) => {
                 roots += usize::from(depth == 0);
                 depth += 1;
-                element(&start, &mut each)
+                if depth > MAX_DOCUMENT_LEVELS {
+                    return Err(Fault::Unchecked);
+                }
+                element(&start, has_doctype, &mut each)
             }
             Event::Empty(start) => {
                 roots += usize::from(depth == 0);
-                element(&start, &mut each)
+                element(&start, has_doctype, &mut each)
             }
             Event::End(_) => {
                 depth = depth.saturating_sub(1);
                 Ok(())
             }
             Event::Text(text) if depth == 0 && !text.trim_ascii().is_empty() => {
-                // A byte order mark comes first.
-                if text.trim_ascii() == b"\xef\xbb\xbf" {
-                    Ok(())
-                } else {
-                    Err("text outside of the root element".to_owned())
-                }
+                Fault::problem("text outside of the root element")
             }
             Event::Text(text) => characters(&text),
             Event::CData(text) => characters(&text),
@@ -60,52 +65,75 @@ pub(super) fn check(bytes: &[u8], mut each: impl FnMut(&str, &[Attribute])) -> R
             Event::GeneralRef(name) => reference(&name),
             Event::Comment(_) | Event::PI(_) => Ok(()),
         };
-        found.map_err(|what| format!("{what}, before byte {at}"))?;
+        found.map_err(|fault| fault.told(|what| format!("{what}, before byte {at}")))?;
     }
     match (depth, roots) {
         (0, 1) => Ok(()),
-        (0, 0) => Err("no root element".into()),
-        (0, _) => Err("more than one root element".into()),
-        _ => Err("it ends inside an element".into()),
+        (0, 0) => Fault::problem("no root element"),
+        (0, _) => Fault::problem("more than one root element"),
+        _ => Fault::problem("it ends inside an element"),
     }
 }
 
+/// Whether the text that follows is XML 1.0 in UTF-8.
+fn is_understood(declaration: &BytesDecl<'_>) -> bool {
+    let is_utf8 = |name: &[u8]| {
+        ["utf-8", "utf8", "ascii", "us-ascii"]
+            .iter()
+            .any(|known| name.eq_ignore_ascii_case(known.as_bytes()))
+    };
+    // The reader remembers all attributes of a declaration.
+    declaration.len() <= MAX_DOCUMENT_NAME
+        && declaration.version().is_ok_and(|version| &*version == b"1.0")
+        && declaration.encoding().is_none_or(|name| name.is_ok_and(|name| is_utf8(&name)))
+}
+
+/// Checks a tag. A document type may define entities.
 fn element(
     start: &BytesStart<'_>,
-    each: &mut impl FnMut(&str, &[Attribute]),
-) -> Result<(), String> {
+    has_doctype: bool,
+    each: &mut impl FnMut(&str, &[Attribute]) -> Result<(), Fault>,
+) -> Result<(), Fault> {
     let mut attributes = Vec::new();
     let mut names = Vec::new();
-    // The reader's own check for duplicates compares each with each.
+    // The reader's own check for duplicates remembers all attributes.
     for attribute in start.attributes().with_checks(false) {
-        let attribute = attribute.map_err(|error| error.to_string())?;
+        let attribute = attribute.or_else(|error| Fault::problem(error.to_string()))?;
+        if names.len() >= MAX_DOCUMENT_ATTRIBUTES {
+            return Err(Fault::Unchecked);
+        }
         names.push(attribute.key.into_inner());
         let value = text(&attribute.value)?;
         if value.contains('<') {
-            return Err("`<` in an attribute".into());
+            return Fault::problem("`<` in an attribute");
         }
-        let value = unescape(value).map_err(|error| error.to_string())?;
+        let value = match unescape(value) {
+            Err(_) if has_doctype => value.into(),
+            value => value.or_else(|error| Fault::problem(error.to_string()))?,
+        };
         let local = text(attribute.key.local_name().into_inner())?.to_owned();
         attributes.push((local, value.into_owned()));
     }
     names.sort_unstable();
     if names.windows(2).any(|pair| pair[0] == pair[1]) {
-        return Err("an attribute is given twice".into());
+        return Fault::problem("an attribute is given twice");
     }
-    each(text(start.local_name().into_inner())?, &attributes);
-    Ok(())
+    each(text(start.local_name().into_inner())?, &attributes)
 }
 
 /// Checks that all characters may occur in XML.
-fn characters(bytes: &[u8]) -> Result<(), String> {
+fn characters(bytes: &[u8]) -> Result<(), Fault> {
     text(bytes).map(drop)
 }
 
-fn text(bytes: &[u8]) -> Result<&str, String> {
-    let text = std::str::from_utf8(bytes).map_err(|_| "bytes that are not UTF-8".to_owned())?;
+fn text(bytes: &[u8]) -> Result<&str, Fault> {
+    let text =
+        std::str::from_utf8(bytes).or_else(|_| Fault::problem("bytes that are not UTF-8"))?;
     match text.chars().find(|&c| !is_allowed(c)) {
         None => Ok(text),
-        Some(other) => Err(format!("the character U+{:04X} is not allowed", u32::from(other))),
+        Some(other) => {
+            Fault::problem(format!("the character U+{:04X} is not allowed", u32::from(other)))
+        }
     }
 }
 
@@ -114,11 +142,11 @@ fn is_allowed(c: char) -> bool {
     matches!(c, '\t' | '\n' | '\r' | ' '..='\u{fffd}' | '\u{10000}'..)
 }
 
-fn reference(name: &BytesRef<'_>) -> Result<(), String> {
+fn reference(name: &BytesRef<'_>) -> Result<(), Fault> {
     match name.resolve_char_ref() {
         Ok(Some(c)) if is_allowed(c) => return Ok(()),
         Ok(None) if matches!(&**name, b"lt" | b"gt" | b"amp" | b"apos" | b"quot") => return Ok(()),
         _ => {}
     }
-    Err(format!("&{}; is not defined", String::from_utf8_lossy(name)))
+    Fault::problem(format!("&{}; is not defined", String::from_utf8_lossy(name)))
 }

@@ -274,14 +274,18 @@ for name in ('a.docx', 'a.pdf', 'a.txt'):
 with zipfile.ZipFile('b.xlsx', 'w') as book:
     book.writestr('[Content_Types].xml', '<Types>')
 import os
-os.symlink('a.docx', 'c.docx')";
+os.symlink('a.docx', 'c.docx')
+os.mkdir('d')
+for name in ('d/e.odt', 'd/f.PDF'):
+    os.link('a.docx', name)";
     let outcome = run(Request::new(code).image("core")).outcome;
     succeeded(&outcome);
     let problems: Vec<Option<&str>> =
         outcome.files.iter().map(|file| file.problem.as_deref()).collect();
-    let [docx, pdf, txt, xlsx, link] = problems[..] else {
+    let [docx, pdf, txt, xlsx, link, odt, other] = problems[..] else {
         panic!("{:?}", outcome.files);
     };
+    assert_eq!((odt, other), (docx, pdf));
     assert!(docx.unwrap().starts_with("it is no zip archive"), "{docx:?}");
     assert_eq!(pdf, Some("the header %PDF- is missing"));
     assert!(xlsx.unwrap().contains("it ends inside an element"), "{xlsx:?}");

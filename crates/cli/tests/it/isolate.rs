@@ -281,6 +281,33 @@ fn nobody_starts_a_process() {
     assert!(page.contains("belljar_workers 2\n") && page.ends_with("# EOF\n"), "{page}");
 }
 
+/// Clients of E2B may ask without a token whether a sandbox is running.
+#[test]
+fn a_question_for_health_starts_no_process_and_keeps_none() {
+    let folder = tempfile::tempdir().unwrap();
+    let store = format!("file://{}", folder.path().display());
+    let args = ["--store", &store, "--account-idle", "3", "--isolate", "accounts"];
+    let server = Isolated::start(&args);
+    let process = server.first(0);
+    let key = format!("X-API-Key: {}\r\nContent-Type: application/json\r\n", server.keys[0]);
+    let made = server.send("POST", "/sandboxes", &key, br#"{"templateID": "base"}"#).is(201).json();
+    let sandbox = format!("E2b-Sandbox-Id: {}\r\n", made["sandboxID"].as_str().unwrap());
+    let health = |headers: &str, body: &[u8]| server.send("GET", "/health", headers, body).status;
+    assert_eq!(health(&sandbox, b"a body"), 204);
+    let upgrade = format!("{sandbox}Upgrade: websocket\r\n");
+    assert_eq!(health(&upgrade, b""), 204);
+    assert_eq!(server.send("POST", "/health", &sandbox, b"").status, 405);
+    until(|| {
+        assert!([204, 502].contains(&health(&sandbox, b"")));
+        !is_there(process)
+    });
+    let before = server.workers();
+    assert_eq!(health(&sandbox, b""), 502);
+    assert_eq!(server.workers(), before);
+    let token = made["envdAccessToken"].as_str().unwrap();
+    assert_eq!(health(&format!("{sandbox}X-Access-Token: {token}\r\n"), b""), 204);
+}
+
 #[test]
 fn a_key_that_is_revoked_ends_its_process() {
     let server = Isolated::start(&[]);

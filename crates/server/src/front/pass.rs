@@ -6,7 +6,8 @@ use std::task::{Context, Poll};
 use axum::body::{Body, Bytes, HttpBody};
 use axum::extract::Request;
 use axum::http::header::{
-    CONNECTION, EXPECT, ORIGIN, PROXY_AUTHENTICATE, TE, TRAILER, TRANSFER_ENCODING, UPGRADE,
+    CONNECTION, CONTENT_LENGTH, EXPECT, ORIGIN, PROXY_AUTHENTICATE, TE, TRAILER, TRANSFER_ENCODING,
+    UPGRADE,
 };
 use axum::http::{HeaderMap, HeaderName, HeaderValue, StatusCode, Uri, Version};
 use axum::response::{IntoResponse, Response};
@@ -45,19 +46,27 @@ pub(super) async fn pass(
     workers: &std::sync::Arc<Workers>,
     settings: &Settings,
     whose: Whose,
-    request: Request,
+    mut request: Request,
 ) -> Response {
     let Whose {
         owner,
         account,
         has_key,
+        running,
     } = whose;
-    let user = match workers.enter(&account).await {
-        Ok(user) => user,
-        Err(trouble) => return refused(trouble),
-    };
     let client = client_of(&settings.trusted_proxies, &request);
-    let request = request_body::open(request, &owner, ReadMode::Stream);
+    let (user, request) = match running {
+        Some(user) => {
+            // Without `open`, it has no body.
+            request.headers_mut().remove(CONTENT_LENGTH);
+            request.headers_mut().remove(UPGRADE);
+            (user, request)
+        }
+        None => match workers.enter(&account).await {
+            Ok(user) => (user, request_body::open(request, &owner, ReadMode::Stream)),
+            Err(trouble) => return refused(trouble),
+        },
+    };
     let (mut parts, body) = request.into_parts();
     let upgrade = parts.extensions.remove::<OnUpgrade>();
     let is_socket = parts

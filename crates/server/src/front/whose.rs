@@ -7,9 +7,10 @@ use std::time::{Duration, Instant};
 use axum::extract::Request;
 use axum::http::header::{AUTHORIZATION, COOKIE, PROXY_AUTHORIZATION};
 use axum::http::uri::PathAndQuery;
-use axum::http::{HeaderMap, HeaderName, Uri};
+use axum::http::{HeaderMap, HeaderName, Method, Uri};
 
 use super::account::{Account, TAG_LENGTH, tag};
+use super::worker::User;
 use super::workers::Workers;
 use crate::faces::e2b::credentials::{addressed, token};
 use crate::http::app::Settings;
@@ -33,6 +34,8 @@ pub(super) struct Whose {
     pub owner: Owner,
     pub account: Arc<Account>,
     pub has_key: bool,
+    /// The running worker that a request without key and token gets. It must not start one.
+    pub running: Option<User>,
 }
 
 /// Finds accounts by the prefixes of their sandbox ids: account names by prefix, and the time of
@@ -56,9 +59,17 @@ impl Whose {
         let has_e2b = settings.faces.has(Face::E2b);
         if has_e2b && let Some(sandbox) = addressed(headers, uri) {
             let account = tags.account(&sandbox, keys, workers)?;
-            let is_shown = account.credentials.are_shown(&sandbox, headers, uri)
-                || uri.path() == "/health" && (account.enter().is_some() || workers.has_store());
-            return is_shown.then(|| Self::of_sandbox(account, keys)).flatten();
+            if account.credentials.are_shown(&sandbox, headers, uri) {
+                return Self::of_sandbox(account, keys);
+            }
+            // E2B allows anyone to ask whether a sandbox is running.
+            let is_question =
+                uri.path() == "/health" && [Method::GET, Method::HEAD].contains(request.method());
+            let running = is_question.then(|| account.enter()).flatten()?.unnoticed();
+            return Some(Self {
+                running: Some(running),
+                ..Self::of_sandbox(account, keys)?
+            });
         }
         if let Some(owner) = keyed(headers, uri, keys, settings) {
             let account = workers.account(owner.name());
@@ -66,6 +77,7 @@ impl Whose {
                 owner,
                 account,
                 has_key: true,
+                running: None,
             });
         }
         let token = token(headers).filter(|_| has_e2b)?;
@@ -80,6 +92,7 @@ impl Whose {
             owner,
             account,
             has_key: false,
+            running: None,
         })
     }
 }

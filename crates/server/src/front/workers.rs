@@ -122,10 +122,6 @@ impl Workers {
         }))
     }
 
-    pub(super) fn has_store(&self) -> bool {
-        self.options.store.is_some()
-    }
-
     /// The account with this name, which must have a key.
     pub(super) fn account(&self, name: &str) -> Arc<Account> {
         let mut accounts = lock(&self.accounts);

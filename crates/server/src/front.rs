@@ -130,8 +130,10 @@ impl Front {
             whose => whose,
         };
         match whose {
-            Some(whose) => pass(workers, app.settings(), whose, request).await,
-            None => inner.own.clone().oneshot(request).await.unwrap_or_else(|never| match never {}),
+            Some(whose) if !(whose.has_key && is_page(request.uri().path())) => {
+                pass(workers, app.settings(), whose, request).await
+            }
+            _ => inner.own.clone().oneshot(request).await.unwrap_or_else(|never| match never {}),
         }
     }
 
@@ -227,4 +229,10 @@ impl Front {
     pub(crate) async fn stop(&self) {
         self.0.workers.stop().await;
     }
+}
+
+/// Whether this is a page that needs no key. Scripts run in such pages, so they do not come from
+/// workers.
+fn is_page(path: &str) -> bool {
+    path == "/" || path == "/v1/docs" || path.starts_with("/console/")
 }

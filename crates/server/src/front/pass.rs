@@ -6,8 +6,10 @@ use std::task::{Context, Poll};
 use axum::body::{Body, Bytes, HttpBody};
 use axum::extract::Request;
 use axum::http::header::{
-    CONNECTION, CONTENT_LENGTH, EXPECT, ORIGIN, PROXY_AUTHENTICATE, TE, TRAILER, TRANSFER_ENCODING,
-    UPGRADE,
+    ACCEPT_RANGES, ALLOW, CACHE_CONTROL, CONNECTION, CONTENT_DISPOSITION, CONTENT_LENGTH,
+    CONTENT_RANGE, CONTENT_SECURITY_POLICY, CONTENT_TYPE, ETAG, EXPECT, LAST_MODIFIED, LOCATION,
+    ORIGIN, PROXY_AUTHENTICATE, RETRY_AFTER, SEC_WEBSOCKET_ACCEPT, SEC_WEBSOCKET_PROTOCOL, TE,
+    TRAILER, TRANSFER_ENCODING, UPGRADE, WWW_AUTHENTICATE, X_CONTENT_TYPE_OPTIONS,
 };
 use axum::http::{HeaderMap, HeaderName, HeaderValue, StatusCode, Uri, Version};
 use axum::response::{IntoResponse, Response};
@@ -39,6 +41,29 @@ const OF_CONNECTION: [HeaderName; 8] = [
     TRANSFER_ENCODING,
     UPGRADE,
 ];
+/// Headers that a worker's response may have. [`confine`] allows certain values of some others.
+/// CORS and the request id are the front's own.
+const OF_WORKERS: [HeaderName; 17] = [
+    ACCEPT_RANGES,
+    ALLOW,
+    CACHE_CONTROL,
+    CONTENT_DISPOSITION,
+    CONTENT_LENGTH,
+    CONTENT_RANGE,
+    CONTENT_TYPE,
+    ETAG,
+    LAST_MODIFIED,
+    RETRY_AFTER,
+    SEC_WEBSOCKET_ACCEPT,
+    SEC_WEBSOCKET_PROTOCOL,
+    HeaderName::from_static("idempotent-replayed"),
+    HeaderName::from_static("mcp-session-id"),
+    HeaderName::from_static("ratelimit"),
+    HeaderName::from_static("ratelimit-policy"),
+    HeaderName::from_static("x-next-token"),
+];
+/// Lets browsers show a worker's response, but run no script with the origin of the server.
+const SANDBOX: HeaderValue = HeaderValue::from_static("default-src 'none'; sandbox");
 const WEBSOCKET: HeaderValue = HeaderValue::from_static("websocket");
 
 /// Forwards a request to the account's worker.
@@ -127,7 +152,7 @@ pub(super) async fn pass(
         answer.map(|body| Body::new(Passing { body, _user: user }))
     };
     let is_switched = response.status() == StatusCode::SWITCHING_PROTOCOLS;
-    clear(response.headers_mut());
+    confine(response.headers_mut());
     if is_switched {
         response.headers_mut().insert(CONNECTION, HeaderValue::from_static("upgrade"));
         response.headers_mut().insert(UPGRADE, WEBSOCKET);
@@ -149,6 +174,37 @@ fn clear(headers: &mut HeaderMap) {
     for name in OF_CONNECTION.iter().chain(&named) {
         headers.remove(name);
     }
+}
+
+/// Removes headers that a compromised worker could use against other accounts, browsers or proxies.
+fn confine(headers: &mut HeaderMap) {
+    let is_fit = |name: &HeaderName| {
+        let mut values = headers.get_all(name).iter();
+        if name == LOCATION {
+            values.all(is_local)
+        } else if name == WWW_AUTHENTICATE {
+            values.all(|value| value == "Bearer")
+        } else if name == "x-accel-buffering" {
+            values.all(|value| value == "no")
+        } else {
+            OF_WORKERS.contains(name)
+        }
+    };
+    let others: Vec<HeaderName> = headers.keys().filter(|name| !is_fit(name)).cloned().collect();
+    for name in others {
+        headers.remove(name);
+    }
+    headers.insert(CONTENT_SECURITY_POLICY, SANDBOX);
+    headers.insert(X_CONTENT_TYPE_OPTIONS, HeaderValue::from_static("nosniff"));
+}
+
+/// Whether a `Location` leads to a path of this server.
+fn is_local(location: &HeaderValue) -> bool {
+    // Browsers read a backslash as a slash, and skip tabs.
+    let text = location.as_bytes();
+    text.starts_with(b"/")
+        && !text.starts_with(b"//")
+        && text.iter().all(|byte| byte.is_ascii_graphic() && *byte != b'\\')
 }
 
 /// Copies bytes between a client and a worker until one of them closes.
@@ -216,7 +272,12 @@ impl HttpBody for Passing {
         mut self: Pin<&mut Self>,
         context: &mut Context<'_>,
     ) -> Poll<Option<Result<Frame<Bytes>, hyper::Error>>> {
-        Pin::new(&mut self.body).poll_frame(context)
+        let polled = Pin::new(&mut self.body).poll_frame(context);
+        match polled {
+            // No interface has trailers.
+            Poll::Ready(Some(Ok(frame))) if frame.is_trailers() => Poll::Ready(None),
+            polled => polled,
+        }
     }
 
     fn is_end_stream(&self) -> bool {
@@ -225,5 +286,67 @@ impl HttpBody for Passing {
 
     fn size_hint(&self) -> SizeHint {
         self.body.size_hint()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_worker_cannot_set_headers_for_others() {
+        let kept = [
+            ("content-type", "text/html"),
+            ("content-disposition", "attachment"),
+            ("location", "/base/v1/sessions/s%20?a=b#c"),
+            ("mcp-session-id", "m"),
+            ("sec-websocket-accept", "s3pPLMBiTxaQ9kYGzzhZRbK+xOo="),
+            ("www-authenticate", "Bearer"),
+            ("x-accel-buffering", "no"),
+        ];
+        let removed = [
+            ("access-control-allow-origin", "*"),
+            ("alt-svc", "h2=\"elsewhere:443\""),
+            ("clear-site-data", "\"*\""),
+            ("connection", "close, etag"),
+            ("content-security-policy", "script-src *"),
+            ("keep-alive", "timeout=5"),
+            ("link", "</x>; rel=preload"),
+            ("refresh", "0; url=https://elsewhere"),
+            ("report-to", "{}"),
+            ("service-worker-allowed", "/"),
+            ("set-cookie", "a=b; Domain=example.com"),
+            ("strict-transport-security", "max-age=0"),
+            ("transfer-encoding", "chunked"),
+            ("x-accel-redirect", "/private"),
+            ("x-content-type-options", "sniff"),
+            ("x-request-id", "other"),
+            ("x-sendfile", "/etc/passwd"),
+        ];
+        let mut headers = HeaderMap::new();
+        for (name, value) in kept.into_iter().chain(removed) {
+            headers.append(name, value.parse().unwrap());
+        }
+        confine(&mut headers);
+        assert_eq!(headers.remove(CONTENT_SECURITY_POLICY), Some(SANDBOX));
+        assert_eq!(headers.remove(X_CONTENT_TYPE_OPTIONS).unwrap(), "nosniff");
+        let left: Vec<(&str, &str)> =
+            headers.iter().map(|(name, value)| (name.as_str(), value.to_str().unwrap())).collect();
+        assert!(kept.iter().all(|pair| left.contains(pair)), "{left:?}");
+        assert_eq!(left.len(), kept.len(), "{left:?}");
+        for (name, value) in [
+            ("location", "https://elsewhere/"),
+            ("location", "//elsewhere/"),
+            ("location", "/\\elsewhere/"),
+            ("location", "/\t/elsewhere/"),
+            ("location", "elsewhere"),
+            ("www-authenticate", "Basic realm=\"key\""),
+            ("x-accel-buffering", "yes"),
+        ] {
+            let mut headers = HeaderMap::new();
+            headers.append(name, value.parse().unwrap());
+            confine(&mut headers);
+            assert!(!headers.contains_key(name), "{name}: {value}");
+        }
     }
 }

@@ -194,11 +194,7 @@ impl Front {
             let body = axum::body::to_bytes(Body::new(answer.into_body()), MAX_PAGE).await.ok()?;
             is_fine.then(|| String::from_utf8(body.into()).ok()).flatten()
         };
-        let page = tokio::time::timeout(PATIENCE, read).await.ok().flatten();
-        if page.is_none() {
-            self.0.workers.autopsy(account, &user.0).await;
-        }
-        page
+        tokio::time::timeout(PATIENCE, read).await.ok().flatten()
     }
 
     async fn metrics(&self, headers: &HeaderMap) -> Result<Response, Problem> {

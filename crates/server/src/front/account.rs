@@ -1,6 +1,7 @@
 //! What the front keeps for each account, beyond the life of a worker.
 
 use std::sync::{Arc, Mutex, PoisonError, RwLock};
+use std::time::Duration;
 
 use data_encoding::HEXLOWER;
 use hmac::{Hmac, KeyInit, Mac};
@@ -15,6 +16,9 @@ use crate::service::owner::today;
 /// Length of the prefix of a sandbox id that identifies the account. If two accounts had the same
 /// prefix, one could not reach its sandboxes, because the tokens differ.
 pub(super) const TAG_LENGTH: usize = 8;
+
+/// How long to wait for the end of a worker whose connection broke.
+const LAST_WORD: Duration = Duration::from_secs(2);
 
 pub(super) struct Account {
     pub name: String,
@@ -96,6 +100,15 @@ impl Account {
 
     pub(super) fn set_death(&self, how: Option<String>) {
         *lock(&self.death) = how;
+    }
+
+    /// Returns how a worker ended after a request to it failed, whose response reports it; `None`
+    /// if it has not exited.
+    pub(super) async fn autopsy(&self, worker: &Worker) -> Option<String> {
+        tokio::time::timeout(LAST_WORD, worker.ended.cancelled()).await.ok()?;
+        let how = worker.how.wait().await.clone();
+        self.take_death();
+        Some(how)
     }
 
     /// Returns how the last worker ended, once.

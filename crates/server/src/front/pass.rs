@@ -132,7 +132,7 @@ pub(super) async fn pass(
         Ok(answer) => answer,
         Err(error) => {
             tracing::debug!(%error, "a worker did not answer");
-            return broken(workers, &account, &user).await;
+            return broken(&account, &user).await;
         }
     };
     let mut response = if answer.status() == StatusCode::SWITCHING_PROTOCOLS {
@@ -220,12 +220,8 @@ async fn join(ours: OnUpgrade, theirs: OnUpgrade, user: User) {
 }
 
 /// The response if the connection to the worker broke.
-async fn broken(
-    workers: &std::sync::Arc<Workers>,
-    account: &std::sync::Arc<Account>,
-    user: &User,
-) -> Response {
-    let problem = if let Some(how) = workers.autopsy(account, &user.0).await {
+async fn broken(account: &Account, user: &User) -> Response {
+    let problem = if let Some(how) = account.autopsy(&user.0).await {
         ended(StatusCode::BAD_GATEWAY, &how)
     } else {
         let detail = "the connection to this account's process broke";

@@ -40,8 +40,25 @@ enum Order {
 #[derive(Debug, Serialize, Deserialize)]
 enum Answer {
     Started { pid: u32 },
-    Ended { how: String },
+    Ended(End),
     Failed { why: String },
+}
+
+/// How a worker ended.
+#[derive(Debug, Serialize, Deserialize)]
+pub(super) struct End {
+    pub how: String,
+    /// Whether it exited with status 0.
+    pub is_success: bool,
+}
+
+impl End {
+    pub(super) fn failure(how: impl Into<String>) -> Self {
+        Self {
+            how: how.into(),
+            is_success: false,
+        }
+    }
 }
 
 /// The front's side of the spawner.
@@ -72,11 +89,27 @@ impl Spawner {
     }
 
     /// Kills a worker if it has not exited, and returns how it ended. Blocks.
-    pub(super) fn end(&self, id: u64) -> io::Result<String> {
+    pub(super) fn end(&self, id: u64) -> io::Result<End> {
         match self.ask(&Order::End { id }, &[])? {
-            Answer::Ended { how } => Ok(how),
+            Answer::Ended(end) => Ok(end),
             other => Err(unexpected(other)),
         }
+    }
+
+    /// A spawner whose workers are a shell with `script`, and the thread that it obeys in.
+    #[cfg(test)]
+    pub(super) fn of_shell(
+        script: &'static str,
+    ) -> (Self, std::thread::JoinHandle<io::Result<()>>) {
+        let (ours, theirs) = UnixStream::pair().unwrap();
+        ours.set_read_timeout(Some(PATIENCE)).unwrap();
+        let program = move || {
+            let mut shell = Command::new("sh");
+            shell.args(["-c", script]);
+            shell
+        };
+        let obeying = std::thread::spawn(move || obey(&theirs, program, Some(64 << 20)));
+        (Self(Arc::new(Mutex::new(ours))), obeying)
     }
 
     fn ask(&self, order: &Order, descriptors: &[OwnedFd]) -> io::Result<Answer> {
@@ -150,15 +183,18 @@ fn obey(socket: &UnixStream, program: impl Fn() -> Command, memory: Option<u64>)
             },
             Order::End { id } => {
                 let ended = workers.remove(&id);
-                let how = ended.map_or("it was not there".to_owned(), |mut worker| {
-                    let how = end(&mut worker);
-                    if let Some(directory) = worker.directory.take() {
-                        // Fails only if the thread panicked.
-                        let _ = abandoned.send(directory);
-                    }
-                    how
-                });
-                Answer::Ended { how }
+                let end = ended.map_or_else(
+                    || End::failure("it was not there"),
+                    |mut worker| {
+                        let end = end(&mut worker);
+                        if let Some(directory) = worker.directory.take() {
+                            // Fails only if the thread panicked.
+                            let _ = abandoned.send(directory);
+                        }
+                        end
+                    },
+                );
+                Answer::Ended(end)
             }
         };
         if send(socket, &answer, &[]).is_err() {
@@ -214,7 +250,7 @@ fn start(mut command: Command, descriptors: Vec<OwnedFd>) -> io::Result<Started>
     })
 }
 
-fn end(worker: &mut Started) -> String {
+fn end(worker: &mut Started) -> End {
     // The process has not been reaped, so its id belongs to no other process.
     let _ = worker.child.kill();
     let begun = Instant::now();
@@ -222,11 +258,17 @@ fn end(worker: &mut Started) -> String {
         match worker.child.try_wait() {
             Ok(Some(status)) => break status,
             Ok(None) if begun.elapsed() < LAST => std::thread::sleep(Duration::from_millis(1)),
-            Ok(None) => return "it does not end".to_owned(),
-            Err(error) => return error.to_string(),
+            Ok(None) => return End::failure("it does not end"),
+            Err(error) => return End::failure(error.to_string()),
         }
     };
-    worker.excess.map_or_else(|| told(status), str::to_owned)
+    match worker.excess {
+        Some(excess) => End::failure(excess),
+        None => End {
+            how: told(status),
+            is_success: status.success(),
+        },
+    }
 }
 
 fn told(status: ExitStatus) -> String {
@@ -277,19 +319,6 @@ mod tests {
         assert_eq!(excess("Threads:\t1025\n", 0), Some("it had too many threads"));
     }
 
-    /// A spawner whose workers are a shell with `script`, and the thread that it obeys in.
-    fn spawner(script: &'static str) -> (Spawner, std::thread::JoinHandle<io::Result<()>>) {
-        let (ours, theirs) = UnixStream::pair().unwrap();
-        ours.set_read_timeout(Some(PATIENCE)).unwrap();
-        let program = move || {
-            let mut shell = Command::new("sh");
-            shell.args(["-c", script]);
-            shell
-        };
-        let obeying = std::thread::spawn(move || obey(&theirs, program, Some(64 << 20)));
-        (Spawner(Arc::new(Mutex::new(ours))), obeying)
-    }
-
     /// Starts a worker whose standard input and error are the returned socket's other end.
     fn begin(spawner: &Spawner, id: u64) -> UnixStream {
         let (ours, theirs) = UnixStream::pair().unwrap();
@@ -302,7 +331,7 @@ mod tests {
     #[test]
     fn memory_is_watched_while_workers_start_and_end() {
         let script = "read go; x=$(head -c 100000000 /dev/zero | tr '\\0' x); read end";
-        let (spawner, obeying) = spawner(script);
+        let (spawner, obeying) = Spawner::of_shell(script);
         let mut socket = begin(&spawner, 0);
         io::Write::write_all(&mut socket, b"go\n").unwrap();
         for id in 1..40 {
@@ -311,7 +340,7 @@ mod tests {
             spawner.end(id).unwrap();
             drop(other);
         }
-        assert_eq!(spawner.end(0).unwrap(), "it took too much memory");
+        assert_eq!(spawner.end(0).unwrap().how, "it took too much memory");
         drop(spawner);
         obeying.join().unwrap().unwrap();
     }
@@ -320,7 +349,7 @@ mod tests {
     #[test]
     fn directories_of_workers_that_have_ended_are_removed() {
         let script = "mkdir -p \"$TMPDIR/a/b\"; echo \"$TMPDIR\" >&2; exec sleep 60";
-        let (spawner, obeying) = spawner(script);
+        let (spawner, obeying) = Spawner::of_shell(script);
         let directories: Vec<std::path::PathBuf> = (0..2)
             .map(|id| {
                 let mut line = String::new();
@@ -330,7 +359,7 @@ mod tests {
             })
             .collect();
         assert!(directories.iter().all(|directory| directory.is_dir()), "{directories:?}");
-        assert_eq!(spawner.end(0).unwrap(), "it was ended by signal 9");
+        assert_eq!(spawner.end(0).unwrap().how, "it was ended by signal 9");
         drop(spawner);
         obeying.join().unwrap().unwrap();
         assert!(directories.iter().all(|directory| !directory.exists()), "{directories:?}");

@@ -4,7 +4,7 @@ use std::io;
 use std::os::fd::{AsFd, OwnedFd};
 use std::os::unix::net::UnixStream as StdUnixStream;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
-use std::sync::{Arc, Mutex, MutexGuard, OnceLock};
+use std::sync::{Arc, Mutex, MutexGuard};
 use std::task::{Context, Poll};
 use std::time::{Duration, Instant};
 
@@ -16,7 +16,7 @@ use hyper_util::client::legacy::{Client, Error};
 use hyper_util::rt::{TokioExecutor, TokioIo, TokioTimer};
 use tokio::io::AsyncReadExt;
 use tokio::net::UnixStream;
-use tokio::sync::OwnedSemaphorePermit;
+use tokio::sync::{OwnedSemaphorePermit, SetOnce};
 use tokio_util::sync::CancellationToken;
 use tower::Service;
 
@@ -30,6 +30,8 @@ use crate::lock::lock;
 const IDLE: Duration = Duration::from_secs(HEAD_TIME.as_secs() / 2);
 /// Maximum number of unused connections to a worker.
 const MAX_IDLE: usize = 64;
+/// How long to wait until a worker may read again.
+const AGAIN: Duration = Duration::from_millis(50);
 /// Maximum size of a report.
 const MAX_REPORT: u32 = 4 << 10;
 
@@ -45,9 +47,12 @@ pub(super) struct Worker {
     pub is_stopping: AtomicBool,
     /// Cancelled when its control socket closes.
     pub ended: CancellationToken,
-    /// How it ended.
-    pub how: OnceLock<String>,
-    _slot: Option<OwnedSemaphorePermit>,
+    /// Whether it was killed because it did not report.
+    pub is_stalled: AtomicBool,
+    /// How it ended, once it is gone.
+    pub how: SetOnce<String>,
+    /// Its place, freed when it is gone. Responses may hold the worker longer.
+    pub slot: Mutex<Option<OwnedSemaphorePermit>>,
 }
 
 #[derive(Clone, Copy)]
@@ -91,14 +96,24 @@ impl Worker {
             }),
             is_stopping: AtomicBool::new(false),
             ended: CancellationToken::new(),
-            how: OnceLock::new(),
-            _slot: slot,
+            is_stalled: AtomicBool::new(false),
+            how: SetOnce::new(),
+            slot: Mutex::new(slot),
         });
         Ok((worker, reports))
     }
 
     pub(super) fn tell(&self, order: &Order) -> io::Result<()> {
         send(&*self.control, order, &[])
+    }
+
+    /// Requests its exit. Waits while it does not read the front's messages.
+    pub(super) async fn stop(&self) {
+        while let Err(error) = self.tell(&Order::Stop)
+            && error.kind() == io::ErrorKind::WouldBlock
+        {
+            tokio::time::sleep(AGAIN).await;
+        }
     }
 
     pub(super) async fn ask(&self, request: Request<Body>) -> Result<Response<Incoming>, Error> {

@@ -23,7 +23,7 @@ use super::channel::send;
 use super::hello::{Hello, Order};
 use super::log::{self, Log};
 use super::relay;
-use super::spawner::Spawner;
+use super::spawner::{End, Spawner};
 use super::worker::{User, Worker};
 use crate::http::auth::{Key, Keys};
 use crate::lock::lock;
@@ -37,8 +37,6 @@ const STALL: Duration = Duration::from_secs(30);
 const LAST_STATES: Duration = Duration::from_secs(9);
 /// How long an account waits for another's worker to be put away.
 const PATIENCE: Duration = Duration::from_secs(5);
-/// How long to wait for the end of a worker whose connection broke.
-const LAST_WORD: Duration = Duration::from_secs(2);
 
 /// How workers are started.
 #[non_exhaustive]
@@ -277,12 +275,11 @@ impl Workers {
                     (Arc::clone(&self), Arc::clone(&account), Arc::clone(&worker));
                 tokio::spawn(all.put_away(account, worker, !is_known));
             } else if worker.seen().reported.elapsed() > STALL {
-                let _ = worker.how.set("it did not respond any more".to_owned());
+                worker.is_stalled.store(true, Ordering::Release);
                 let _ = self.end(worker.id).await;
             }
             let limits = self.limits(&account);
-            if limits != told {
-                let _ = worker.tell(&Order::Limits(limits.clone()));
+            if limits != told && worker.tell(&Order::Limits(limits.clone())).is_ok() {
                 told = limits;
             }
         }
@@ -291,27 +288,31 @@ impl Workers {
     }
 
     /// Removes a worker that has exited. The caller holds the account's turn.
-    async fn bury(&self, account: &Account, worker: &Arc<Worker>) {
-        let is_asked = worker.is_stopping.load(Ordering::Acquire);
-        if account.take(worker.id, true).is_none() {
-            return;
-        }
-        let how = self.end(worker.id).await;
-        let how = worker.how.get_or_init(|| how);
-        if !is_asked {
-            tracing::error!(account = account.name, how, "a worker has ended");
-            account.set_death(Some(how.clone()));
+    async fn bury(&self, account: &Account, worker: &Worker) {
+        if account.take(worker.id, true).is_some() {
+            self.finish(account, worker).await;
         }
     }
 
-    /// Returns how a worker ended after a request to it failed; `None` if it has not exited.
-    pub(super) async fn autopsy(&self, account: &Account, worker: &Arc<Worker>) -> Option<String> {
-        tokio::time::timeout(LAST_WORD, worker.ended.cancelled()).await.ok()?;
-        let _turn = account.turn.lock().await;
-        self.bury(account, worker).await;
-        // The response to this request reports it.
-        account.take_death();
-        worker.how.get().cloned()
+    /// Kills a worker if it has not exited, frees its place and notes how it ended. Not cancelled:
+    /// the callers are tasks of their own.
+    async fn finish(&self, account: &Account, worker: &Worker) {
+        let End {
+            mut how,
+            is_success,
+        } = self.end(worker.id).await;
+        drop(lock(&worker.slot).take());
+        if worker.is_stalled.load(Ordering::Acquire) {
+            "it did not respond any more".clone_into(&mut how);
+        }
+        if is_success && worker.is_stopping.load(Ordering::Acquire) {
+            tracing::info!(account = account.name, "a worker was put away");
+        } else {
+            tracing::error!(account = account.name, how, "a worker has ended");
+            account.set_death(Some(how.clone()));
+        }
+        // Called once.
+        let _ = worker.how.set(how);
     }
 
     /// Stops a worker, which saves its sessions.
@@ -327,24 +328,24 @@ impl Workers {
         }
         worker.is_stopping.store(true, Ordering::Release);
         let time = self.options.grace + LAST_STATES;
-        if worker.tell(&Order::Stop).is_err()
-            || tokio::time::timeout(time, worker.ended.cancelled()).await.is_err()
-        {
+        let stopped = async {
+            worker.stop().await;
+            worker.ended.cancelled().await;
+        };
+        if tokio::time::timeout(time, stopped).await.is_err() {
             tracing::error!(account = account.name, "a worker does not stop, and is killed");
         }
-        let how = self.end(worker.id).await;
-        let how = worker.how.get_or_init(|| how);
-        tracing::info!(account = account.name, how, "a worker was put away");
+        self.finish(&account, &worker).await;
     }
 
-    async fn end(&self, id: u64) -> String {
+    async fn end(&self, id: u64) -> End {
         let spawner = self.spawner.clone();
         let ended = tokio::task::spawn_blocking(move || spawner.end(id)).await;
         match ended.map_err(io::Error::other).flatten() {
-            Ok(how) => how,
+            Ok(end) => end,
             Err(error) => {
                 self.note(&error);
-                error.to_string()
+                End::failure(error.to_string())
             }
         }
     }
@@ -396,4 +397,76 @@ async fn master(store: Option<&dyn Store>) -> io::Result<[u8; 64]> {
     let secret = there.and_then(|blob| blob.bytes.as_ref().try_into().ok());
     secret
         .ok_or_else(|| io::Error::other(format!("{KEY} in the store is not a secret of 64 bytes")))
+}
+
+#[cfg(test)]
+mod tests {
+    use axum::extract::Request;
+
+    use super::super::pass::pass;
+    use super::super::whose::Whose;
+    use super::*;
+    use crate::http::app::Settings;
+
+    /// Workers of two accounts, each a shell with `script`.
+    async fn workers(script: &'static str, max: usize) -> Arc<Workers> {
+        let key = |name| Key::generate(name, KeyLimits::default()).unwrap().0;
+        let options = WorkerOptions {
+            max,
+            ..WorkerOptions::default()
+        };
+        let keys = Keys::of(vec![key("one"), key("two")]);
+        Workers::new(Spawner::of_shell(script).0, keys, options).await.unwrap()
+    }
+
+    #[tokio::test]
+    async fn a_worker_that_is_gone_frees_its_place_although_a_response_holds_it() {
+        let workers = workers("sleep .3; exit 3", 1).await;
+        let (one, two) = (workers.account("one"), workers.account("two"));
+        let held = workers.enter(&one).await.unwrap();
+        assert!(matches!(workers.enter(&two).await, Err(Trouble::Full)));
+        assert_eq!(one.autopsy(&held.0).await.unwrap(), "it ended with status 3");
+        workers.enter(&two).await.unwrap();
+        drop(held);
+    }
+
+    #[tokio::test]
+    async fn a_worker_that_fails_while_it_stops_is_told_of() {
+        let workers = workers("sleep .3; exit 3", 9).await;
+        let one = workers.account("one");
+        drop(workers.enter(&one).await.unwrap());
+        workers.stop().await;
+        assert_eq!(one.take_death().unwrap(), "it ended with status 3");
+    }
+
+    /// It may have been sent connections faster than it accepts them.
+    #[tokio::test]
+    async fn a_worker_that_reads_later_is_stopped_regularly() {
+        let workers = workers("sleep .3; timeout 1 cat > /dev/null; exit 0", 9).await;
+        let one = workers.account("one");
+        let user = workers.enter(&one).await.unwrap();
+        while user.0.tell(&Order::Connection).is_ok() {}
+        workers.stop().await;
+        assert_eq!(user.0.how.get().unwrap(), "it ended with status 0");
+        assert_eq!(one.take_death(), None);
+    }
+
+    #[tokio::test]
+    async fn requests_that_wait_for_a_start_are_told_how_it_failed() {
+        let workers = workers("sleep .3; exit 3", 9).await;
+        let settings = Settings::default();
+        let begun = std::time::Instant::now();
+        let asked = (0..9).map(|_| {
+            let account = workers.account("one");
+            let whose = Whose::of_sandbox(account, &workers.keys).unwrap();
+            pass(&workers, &settings, whose, Request::default())
+        });
+        for answer in futures_util::future::join_all(asked).await {
+            assert_eq!(answer.status(), 502);
+            let body = axum::body::to_bytes(answer.into_body(), 9999).await.unwrap();
+            let body = String::from_utf8_lossy(&body);
+            assert!(body.contains("worker_ended") && body.contains("status 3"), "{body}");
+        }
+        assert!(begun.elapsed() < Duration::from_secs(2), "{:?}", begun.elapsed());
+    }
 }

@@ -30,6 +30,7 @@ use axum::extract::{Request, State};
 use axum::http::header::{AUTHORIZATION, CONTENT_TYPE};
 use axum::http::{HeaderMap, Method, StatusCode};
 use axum::response::{IntoResponse, Response};
+use futures_util::future::join_all;
 use tokio::sync::Mutex;
 use tower::ServiceExt;
 
@@ -52,6 +53,8 @@ use crate::http::problem::Problem;
 const STANDS: Duration = Duration::from_secs(2);
 /// Time limit of the front's own requests to workers.
 const PATIENCE: Duration = Duration::from_secs(15);
+/// Time limit of requests to all workers, which other accounts wait for.
+const PATIENCE_WITH_ALL: Duration = Duration::from_secs(3);
 /// Maximum size of their responses, in bytes.
 const MAX_PAGE: usize = 1 << 20;
 
@@ -139,13 +142,19 @@ impl Front {
 
     /// The sandboxes of all running workers, as pages of E2B's control plane.
     async fn sandboxes(&self) -> Vec<(Arc<Account>, String)> {
-        let mut all = Vec::new();
-        for account in self.0.workers.all() {
-            if let Some(page) = self.page(&account, "/sandboxes").await {
-                all.push((account, page));
-            }
-        }
-        all
+        let pages = self.pages("/sandboxes").await;
+        pages.into_iter().filter_map(|(account, page)| Some((account, page?))).collect()
+    }
+
+    /// Requests a page from all running workers at once.
+    async fn pages(&self, path: &'static str) -> Vec<(Arc<Account>, Option<String>)> {
+        let all = self.0.workers.all().into_iter();
+        let running = all.filter(|account| account.name != NOBODY && account.live().is_some());
+        join_all(running.map(|account| async move {
+            let page = self.page(&account, path, PATIENCE_WITH_ALL).await;
+            (account, page)
+        }))
+        .await
     }
 
     async fn ready(&self) -> Response {
@@ -174,7 +183,7 @@ impl Front {
         // A worker that has exited is replaced.
         for _ in 0..2 {
             match self.0.workers.enter(&account).await {
-                Ok(_) => return self.page(&account, "/readyz").await,
+                Ok(_) => return self.page(&account, "/readyz", PATIENCE).await,
                 Err(Trouble::Ended(_)) => {}
                 Err(_) => return None,
             }
@@ -183,7 +192,7 @@ impl Front {
     }
 
     /// Requests a page from an account's worker, if it is running.
-    async fn page(&self, account: &Arc<Account>, path: &'static str) -> Option<String> {
+    async fn page(&self, account: &Account, path: &str, patience: Duration) -> Option<String> {
         let user = account.enter()?.unnoticed();
         let request = Request::get(format!("http://worker{path}"))
             .header(AUTHORIZATION, user.0.authorization.clone())
@@ -194,7 +203,7 @@ impl Front {
             let body = axum::body::to_bytes(Body::new(answer.into_body()), MAX_PAGE).await.ok()?;
             is_fine.then(|| String::from_utf8(body.into()).ok()).flatten()
         };
-        tokio::time::timeout(PATIENCE, read).await.ok().flatten()
+        tokio::time::timeout(patience, read).await.ok().flatten()
     }
 
     async fn metrics(&self, headers: &HeaderMap) -> Result<Response, Problem> {
@@ -204,16 +213,15 @@ impl Front {
         let own = self.0.app.service().metrics();
         let is_http = |line: &&str| line.contains("belljar_http_");
         pages.add("", &own.lines().filter(is_http).collect::<Vec<_>>().join("\n"));
-        let mut count = 0;
-        for account in self.0.workers.all() {
-            if account.name != NOBODY && account.live().is_some() {
-                count += 1;
-                if let Some(page) = self.page(&account, "/metrics").await {
-                    pages.add(&account.name, &page);
-                }
+        let (mut workers, mut silent) = (0, 0);
+        for (account, page) in self.pages("/metrics").await {
+            workers += 1;
+            match page {
+                Some(page) => pages.add(&account.name, &page),
+                None => silent += 1,
             }
         }
-        Ok(([(CONTENT_TYPE, OPEN_METRICS)], pages.page(count)).into_response())
+        Ok(([(CONTENT_TYPE, OPEN_METRICS)], pages.page(workers, silent)).into_response())
     }
 
     /// Waits until the spawner has exited.

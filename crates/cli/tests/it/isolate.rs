@@ -275,10 +275,20 @@ fn nobody_starts_a_process() {
     let key = format!("Authorization: Bearer {}\r\n", server.keys[0]);
     let page = server.send("GET", "/metrics", &key, b"").is(200).body;
     for name in ["one", "t wö"] {
-        let series = format!("belljar_runs_total{{account=\"{name}\",kind=\"success\"}} 1");
-        assert!(page.contains(&series), "{page}");
+        for metric in ["runs", "account_runs"] {
+            let series = format!("belljar_{metric}_total{{account=\"{name}\",kind=\"success\"}} 1");
+            assert!(page.contains(&series), "{page}");
+        }
     }
     assert!(page.contains("belljar_workers 2\n") && page.ends_with("# EOF\n"), "{page}");
+    // Processes that do not answer delay them once, not each.
+    for process in server.workers().difference(&before) {
+        signal("-STOP", *process);
+    }
+    let begun = Instant::now();
+    let page = server.send("GET", "/metrics", &key, b"").is(200).body;
+    assert!(page.contains("belljar_workers_silent 2\n"), "{page}");
+    assert!(begun.elapsed() < Duration::from_secs(5), "{:?}", begun.elapsed());
 }
 
 /// Clients of E2B may ask without a token whether a sandbox is running.

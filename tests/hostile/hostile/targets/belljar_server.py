@@ -21,6 +21,7 @@ class Server:
     def __init__(self, options):
         self.binary = options.belljar
         self.slack = options.slack
+        self.more = getattr(options, "serve", [])
         self.starting = threading.Lock()
         self.process = None
 
@@ -43,7 +44,7 @@ class Server:
         environment = os.environ | {"HOSTILE_SECRET": ENVIRONMENT_SECRET, "TMPDIR": self.directory.name}
         state = Path(self.directory.name, "state")
         self.process = subprocess.Popen(
-            [self.binary, "serve", "--json", "--listen=127.0.0.1:0", f"--keys={keys}", f"--state={state}"],
+            [self.binary, "serve", "--json", "--listen=127.0.0.1:0", f"--keys={keys}", f"--state={state}", *self.more],
             stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, env=environment,
         )
         ready = json.loads(self.process.stdout.readline())

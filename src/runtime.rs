@@ -497,7 +497,7 @@ impl Runtime {
         self.check_process()?;
         let engine = &self.engine;
         let request = Request::new("print(6 * 7)").image("core").timeout(timeout);
-        let plan = resolve(request, &engine.defaults, &engine.ceilings)?;
+        let plan = resolve(request, &RunLimits::default(), &RunLimits::CEILINGS)?;
         let image = engine.image(&plan.request.image, "").await?;
         let run = Box::pin(run::run(engine, &image, plan)).await?;
         Ok(run.outcome.stdout == "42\n")

@@ -1,12 +1,14 @@
 //! A run: what goes in, what comes out, and each of its endings.
 
-use belljar::Request;
+use std::time::Duration;
+
 use belljar::event::EventKind;
 use belljar::outcome::ErrorKind;
-use belljar::request::{Capture, Deterministic};
+use belljar::request::{Capture, Deterministic, RunLimits};
+use belljar::{Request, Runtime};
 use serde_json::json;
 
-use super::{failed, outcome, run, runtime, succeeded};
+use super::{failed, guest, outcome, run, runtime, succeeded};
 
 #[tokio::test]
 async fn what_a_run_says_is_in_its_outcome() {
@@ -121,5 +123,9 @@ async fn events_come_in_order() {
 /// What `/readyz` asks.
 #[tokio::test]
 async fn a_runtime_proves_that_it_works() {
-    assert!(runtime().probe(std::time::Duration::from_secs(10)).await.unwrap());
+    let time = Duration::from_secs(10);
+    assert!(runtime().probe(time).await.unwrap());
+    let ceilings = RunLimits::CEILINGS.timeout(time / 2);
+    let runtime = Runtime::builder().bundle(guest::bundle()).ceilings(ceilings).build().unwrap();
+    assert!(runtime.probe(time).await.unwrap(), "the limits are those of runs");
 }

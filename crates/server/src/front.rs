@@ -12,6 +12,7 @@ mod inside;
 mod log;
 mod metrics;
 mod pass;
+mod process;
 mod relay;
 mod signed;
 mod spawner;
@@ -35,6 +36,7 @@ use tokio::sync::Mutex;
 use tower::ServiceExt;
 
 pub use inside::{Shutdown, WorkerChannel};
+pub use process::WorkerProcess;
 pub use spawner::{Spawner, is_kept, spawn_workers};
 pub use workers::WorkerOptions;
 

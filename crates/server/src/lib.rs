@@ -48,7 +48,7 @@ pub use http::problem::Problem;
 pub use http::tls::{Tls, TlsError};
 pub use routes::router;
 pub use scratch::Scratch;
-pub use server::Server;
+pub use server::{Server, serve_worker};
 pub use service::error::{Class, ServiceError};
 pub use service::guest_work::GuestFuture;
 pub use service::memory::BudgetError;

@@ -2,6 +2,7 @@
 
 mod inherited;
 mod notify;
+mod worker;
 
 use std::io;
 use std::os::unix::fs::MetadataExt;
@@ -26,6 +27,7 @@ use crate::http::tls::Tls;
 use crate::routes::{faces, front_router, router};
 use crate::service::ServiceBuilder;
 use notify::ServiceManager;
+pub use worker::serve_worker;
 
 /// Time that interrupted runs have to end, including the engine's grace.
 const LAST_RUNS: Duration = Duration::from_secs(2);

@@ -2,6 +2,8 @@
 
 #[path = "../../../tests/toy/guest.rs"]
 mod guest;
+#[path = "faces/process.rs"]
+mod process;
 
 use std::collections::BTreeSet;
 use std::net::SocketAddr;

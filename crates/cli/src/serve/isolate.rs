@@ -125,7 +125,7 @@ impl IsolationArgs {
             command.args(["--quiet", "serve", "--role", "worker"]);
             command
         };
-        let memory = self.account_memory.map(|mib| u64::from(mib.get()) << 20).or_else(half);
+        let memory = self.account_memory.map(|mib| u64::from(mib.get()) << 20);
         spawn_workers(worker, memory).context("standard input is not the server's")?;
         Ok(Exit::Success)
     }
@@ -136,14 +136,6 @@ impl IsolationArgs {
 fn ignore_signals() -> anyhow::Result<[Signal; 2]> {
     let ignore = |kind| signal(kind).context("cannot watch for signals");
     Ok([ignore(SignalKind::terminate())?, ignore(SignalKind::interrupt())?])
-}
-
-/// Half of the machine's memory, in bytes.
-fn half() -> Option<u64> {
-    let memory = std::fs::read_to_string("/proc/meminfo").ok()?;
-    let line = memory.lines().find_map(|line| line.strip_prefix("MemTotal:"))?;
-    let kib: u64 = line.trim().strip_suffix("kB")?.trim().parse().ok()?;
-    Some((kib << 10) / 2)
 }
 
 /// Completes the cache in another process, so that the front runs no guest.

@@ -1,10 +1,14 @@
 //! Control messages between the front and a worker.
 
 use std::path::PathBuf;
+use std::time::Duration;
 
 use serde::{Deserialize, Serialize};
 
 use crate::service::owner::KeyLimits;
+
+/// Time without a report after which a worker counts as stalled.
+pub(super) const STALL: Duration = Duration::from_secs(30);
 
 /// A message of the front.
 #[derive(Debug, Serialize, Deserialize)]

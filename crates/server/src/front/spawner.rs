@@ -5,6 +5,7 @@
 //! exits, it ends all workers and exits.
 
 use std::collections::HashMap;
+use std::ffi::{OsStr, OsString};
 use std::io;
 use std::os::fd::{AsFd, OwnedFd};
 use std::os::unix::net::UnixStream;
@@ -20,7 +21,7 @@ use super::channel::{receive, send};
 use crate::lock::lock;
 
 /// How often workers' memory and threads are measured.
-const LOOK: Duration = Duration::from_millis(250);
+pub(super) const LOOK: Duration = Duration::from_millis(250);
 /// Maximum number of threads of a worker. All processes of a user share their number; a server of
 /// one account has at most about 600.
 const MAX_THREADS: u64 = 1024;
@@ -130,17 +131,15 @@ fn unexpected(answer: Answer) -> io::Error {
 }
 
 /// A worker process.
-struct Started {
+pub(super) struct Started {
     child: Child,
-    /// Its directory for temporary files.
-    directory: Option<TempDir>,
     /// Why it was killed.
-    excess: Option<&'static str>,
+    pub excess: Option<&'static str>,
 }
 
 /// Starts workers with `program` until the front, at the other end of standard input, exits.
 /// Workers inherit only environment variables that [`is_kept`] names. A worker that uses more than
-/// `memory` bytes is killed.
+/// `memory` bytes is killed; by default, half of the machine's.
 ///
 /// # Errors
 ///
@@ -151,17 +150,21 @@ pub fn spawn_workers(program: impl Fn() -> Command, memory: Option<u64>) -> io::
 
 /// Obeys the front at the other end of `socket` until it exits.
 fn obey(socket: &UnixStream, program: impl Fn() -> Command, memory: Option<u64>) -> io::Result<()> {
-    let mut workers: HashMap<u64, Started> = HashMap::new();
+    // With their directories for temporary files.
+    let mut workers: HashMap<u64, (Started, Option<TempDir>)> = HashMap::new();
     // A compromised worker may have made millions of files, which no other account waits for.
     let (abandoned, directories) = mpsc::channel::<TempDir>();
     let removing = std::thread::Builder::new()
         .name("remove".into())
         .spawn(move || directories.into_iter().for_each(drop))?;
+    let memory = memory.unwrap_or_else(half);
     let mut looked = Instant::now();
     loop {
         // Orders may follow each other at any pace.
         if looked.elapsed() >= LOOK {
-            watch(&mut workers, memory.unwrap_or(u64::MAX));
+            for (worker, _) in workers.values_mut() {
+                worker.look(memory);
+            }
             looked = Instant::now();
         }
         socket.set_read_timeout((!workers.is_empty()).then_some(LOOK))?;
@@ -172,9 +175,9 @@ fn obey(socket: &UnixStream, program: impl Fn() -> Command, memory: Option<u64>)
         };
         let answer = match order {
             Order::Start { id } => match start(program(), descriptors) {
-                Ok(started) => {
-                    let pid = started.child.id();
-                    workers.insert(id, started);
+                Ok(worker) => {
+                    let pid = worker.0.id();
+                    workers.insert(id, worker);
                     Answer::Started { pid }
                 }
                 Err(error) => Answer::Failed {
@@ -185,9 +188,9 @@ fn obey(socket: &UnixStream, program: impl Fn() -> Command, memory: Option<u64>)
                 let ended = workers.remove(&id);
                 let end = ended.map_or_else(
                     || End::failure("it was not there"),
-                    |mut worker| {
-                        let end = end(&mut worker);
-                        if let Some(directory) = worker.directory.take() {
+                    |(mut worker, directory)| {
+                        let end = worker.end();
+                        if let Some(directory) = directory {
                             // Fails only if the thread panicked.
                             let _ = abandoned.send(directory);
                         }
@@ -201,8 +204,8 @@ fn obey(socket: &UnixStream, program: impl Fn() -> Command, memory: Option<u64>)
             break;
         }
     }
-    for worker in workers.values_mut() {
-        drop(end(worker));
+    for (worker, _) in workers.values_mut() {
+        drop(worker.end());
     }
     drop((workers, abandoned));
     // Fails only if the thread panicked.
@@ -230,44 +233,75 @@ pub fn is_kept(name: &str) -> bool {
     NAMES.contains(&name) || ["LC_", "XDG_"].iter().any(|prefix| name.starts_with(prefix))
 }
 
-fn start(mut command: Command, descriptors: Vec<OwnedFd>) -> io::Result<Started> {
+fn start(command: Command, descriptors: Vec<OwnedFd>) -> io::Result<(Started, Option<TempDir>)> {
     let [control, log]: [OwnedFd; 2] =
         descriptors.try_into().map_err(|_| io::Error::other("two descriptors are needed"))?;
     // Without a directory, only large uploads fail.
     let directory = tempfile::Builder::new().prefix("belljar-worker-").tempdir().ok();
-    command.env_clear();
-    command.envs(std::env::vars_os().filter(|(name, _)| name.to_str().is_some_and(is_kept)));
-    // A worker may write there, so it never gets the shared directory.
-    match &directory {
-        Some(directory) => command.env("TMPDIR", directory.path()),
-        None => command.env_remove("TMPDIR"),
-    };
-    command.stdin(control).stdout(Stdio::null()).stderr(log);
-    Ok(Started {
-        child: command.spawn()?,
-        directory,
-        excess: None,
-    })
+    let place = directory.as_ref().map(|directory| directory.path().as_os_str());
+    Ok((Started::start(command, control, log, place)?, directory))
 }
 
-fn end(worker: &mut Started) -> End {
-    // The process has not been reaped, so its id belongs to no other process.
-    let _ = worker.child.kill();
-    let begun = Instant::now();
-    let status = loop {
-        match worker.child.try_wait() {
-            Ok(Some(status)) => break status,
-            Ok(None) if begun.elapsed() < LAST => std::thread::sleep(Duration::from_millis(1)),
-            Ok(None) => return End::failure("it does not end"),
-            Err(error) => return End::failure(error.to_string()),
+impl Started {
+    /// Starts a worker, which inherits only variables that [`is_kept`] names, and gets those of
+    /// `command`. `directory` is for its temporary files.
+    pub(super) fn start(
+        mut command: Command,
+        control: OwnedFd,
+        log: OwnedFd,
+        directory: Option<&OsStr>,
+    ) -> io::Result<Self> {
+        let of_command = command.get_envs().filter_map(|(name, value)| Some((name, value?)));
+        let of_command: Vec<(OsString, OsString)> =
+            of_command.map(|(name, value)| (name.to_owned(), value.to_owned())).collect();
+        command.env_clear();
+        command.envs(std::env::vars_os().filter(|(name, _)| name.to_str().is_some_and(is_kept)));
+        command.envs(of_command);
+        // A worker may write there, so it never gets the shared directory.
+        match directory {
+            Some(directory) => command.env("TMPDIR", directory),
+            None => command.env_remove("TMPDIR"),
+        };
+        command.stdin(control).stdout(Stdio::null()).stderr(log);
+        Ok(Self {
+            child: command.spawn()?,
+            excess: None,
+        })
+    }
+
+    pub(super) fn id(&self) -> u32 {
+        self.child.id()
+    }
+
+    /// Kills the worker if it has not exited, and returns how it ended.
+    pub(super) fn end(&mut self) -> End {
+        // The process has not been reaped, so its id belongs to no other process.
+        let _ = self.child.kill();
+        let begun = Instant::now();
+        let status = loop {
+            match self.child.try_wait() {
+                Ok(Some(status)) => break status,
+                Ok(None) if begun.elapsed() < LAST => std::thread::sleep(Duration::from_millis(1)),
+                Ok(None) => return End::failure("it does not end"),
+                Err(error) => return End::failure(error.to_string()),
+            }
+        };
+        match self.excess {
+            Some(excess) => End::failure(excess),
+            None => End {
+                how: told(status),
+                is_success: status.success(),
+            },
         }
-    };
-    match worker.excess {
-        Some(excess) => End::failure(excess),
-        None => End {
-            how: told(status),
-            is_success: status.success(),
-        },
+    }
+
+    /// Kills the worker if it has more than `memory` bytes, or too many threads.
+    pub(super) fn look(&mut self, memory: u64) {
+        let status = std::fs::read_to_string(format!("/proc/{}/status", self.child.id()));
+        if let Some(excess) = status.ok().and_then(|status| excess(&status, memory)) {
+            self.excess = Some(excess);
+            let _ = self.child.kill();
+        }
     }
 }
 
@@ -279,23 +313,21 @@ fn told(status: ExitStatus) -> String {
     }
 }
 
-/// Kills workers that have too much memory or too many threads.
-fn watch(workers: &mut HashMap<u64, Started>, memory: u64) {
-    for worker in workers.values_mut() {
-        let status = std::fs::read_to_string(format!("/proc/{}/status", worker.child.id()));
-        if let Some(excess) = status.ok().and_then(|status| excess(&status, memory)) {
-            worker.excess = Some(excess);
-            let _ = worker.child.kill();
-        }
-    }
+/// Half of the machine's memory, in bytes.
+pub(super) fn half() -> u64 {
+    let memory = std::fs::read_to_string("/proc/meminfo").unwrap_or_default();
+    field(&memory, "MemTotal:").map_or(u64::MAX, |kib| (kib << 10) / 2)
+}
+
+/// A number in a table of the kernel's.
+fn field(table: &str, name: &str) -> Option<u64> {
+    let line = table.lines().find_map(|line| line.strip_prefix(name))?;
+    line.trim().trim_end_matches("kB").trim().parse().ok()
 }
 
 /// What a process has too much of, by its status. Its memory is counted without pages of files.
 fn excess(status: &str, memory: u64) -> Option<&'static str> {
-    let field = |name: &str| -> Option<u64> {
-        let line = status.lines().find_map(|line| line.strip_prefix(name))?;
-        line.trim().trim_end_matches("kB").trim().parse().ok()
-    };
+    let field = |name: &str| field(status, name);
     let kib: u64 = ["RssAnon:", "RssShmem:", "VmSwap:"].into_iter().filter_map(field).sum();
     if kib << 10 > memory {
         Some("it took too much memory")

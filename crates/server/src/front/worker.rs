@@ -120,6 +120,11 @@ impl Worker {
         self.client.request(request).await
     }
 
+    /// Opens a connection of this process's own.
+    pub(super) fn connect(&self) -> io::Result<StdUnixStream> {
+        connect(&self.control)
+    }
+
     /// Reads the worker's reports until it exits.
     pub(super) async fn listen(&self, mut reports: UnixStream, report: impl Fn(Report)) {
         let mut text = Vec::new();
@@ -189,14 +194,11 @@ impl Drop for User {
 #[derive(Clone)]
 struct Connector(Arc<StdUnixStream>);
 
-impl Connector {
-    fn connect(&self) -> io::Result<UnixStream> {
-        let (near, far) = StdUnixStream::pair()?;
-        near.set_nonblocking(true)?;
-        let far = OwnedFd::from(far);
-        send(&*self.0, &Order::Connection, &[far.as_fd()])?;
-        UnixStream::from_std(near)
-    }
+fn connect(control: &StdUnixStream) -> io::Result<StdUnixStream> {
+    let (near, far) = StdUnixStream::pair()?;
+    let far = OwnedFd::from(far);
+    send(control, &Order::Connection, &[far.as_fd()])?;
+    Ok(near)
 }
 
 impl Service<Uri> for Connector {
@@ -209,6 +211,11 @@ impl Service<Uri> for Connector {
     }
 
     fn call(&mut self, _: Uri) -> Self::Future {
-        ready(self.connect().map(TokioIo::new))
+        let connect = || {
+            let near = connect(&self.0)?;
+            near.set_nonblocking(true)?;
+            UnixStream::from_std(near).map(TokioIo::new)
+        };
+        ready(connect())
     }
 }

@@ -20,7 +20,7 @@ use tokio_util::sync::CancellationToken;
 
 use super::account::Account;
 use super::channel::send;
-use super::hello::{Hello, Order};
+use super::hello::{Hello, Order, STALL};
 use super::log::{self, Log};
 use super::relay;
 use super::spawner::{End, Spawner};
@@ -31,8 +31,6 @@ use crate::service::owner::KeyLimits;
 
 /// The account of the worker that tests whether code runs. No key has this name.
 pub(super) const NOBODY: &str = "";
-/// Time without a report after which a worker counts as stalled.
-const STALL: Duration = Duration::from_secs(30);
 /// Time beyond the grace that a worker may take to save its sessions.
 const LAST_STATES: Duration = Duration::from_secs(9);
 /// How long an account waits for another's worker to be put away.

@@ -1,0 +1,254 @@
+//! A worker of a program that is no server.
+
+use std::ffi::OsStr;
+use std::io;
+use std::os::unix::net::UnixStream as StdUnixStream;
+use std::os::unix::process::CommandExt;
+use std::process::Command;
+use std::sync::{Arc, Condvar, Mutex, PoisonError, mpsc};
+use std::thread::JoinHandle;
+use std::time::Duration;
+
+use axum::http::HeaderValue;
+use data_encoding::HEXLOWER;
+use serde::Serialize;
+use tokio::net::UnixStream;
+use tokio::net::unix::pipe;
+use tokio_util::sync::CancellationToken;
+
+use super::account::Account;
+use super::channel::send;
+use super::hello::{Hello, Order, STALL};
+use super::log;
+use super::spawner::{LOOK, Started, half};
+use super::worker::Worker;
+use crate::http::auth::Key;
+use crate::lock::lock;
+use crate::scratch::Scratch;
+use crate::service::owner::KeyLimits;
+
+/// How long to read what a worker that has ended wrote to standard error.
+const LAST_LINES: Duration = Duration::from_secs(1);
+/// The only account of such a worker.
+const ACCOUNT: &str = "process";
+
+/// A process that runs guests for this one: the same as the worker of an account in a server, and
+/// locked down like it. It ends with this handle, and with this process.
+///
+/// ```no_run
+/// # fn example() -> std::io::Result<()> {
+/// use std::io::{Read, Write};
+/// use std::process::Command;
+///
+/// use belljar_server::front::WorkerProcess;
+///
+/// // Its `main` calls `belljar_server::serve_worker`.
+/// let worker = WorkerProcess::start(Command::new("/usr/libexec/my-worker"), &())?;
+/// let mut connection = worker.connect()?;
+/// write!(
+///     connection,
+///     "POST /v1/runs HTTP/1.1\r\nHost: worker\r\nAuthorization: {}\r\nConnection: close\r\n\
+///      Content-Length: 22\r\n\r\n{{\"code\": \"print(123)\"}}",
+///     worker.authorization()
+/// )?;
+/// let mut answer = String::new();
+/// connection.read_to_string(&mut answer)?;
+/// # Ok(())
+/// # }
+/// ```
+pub struct WorkerProcess {
+    worker: Arc<Worker>,
+    id: u32,
+    shared: Arc<Shared>,
+    thread: Mutex<Option<JoinHandle<()>>>,
+    /// The process that started it. A process forked from it must leave the worker alone.
+    starter: u32,
+}
+
+#[derive(Default)]
+struct Shared {
+    stop: CancellationToken,
+    /// Its last line on standard error.
+    line: Mutex<String>,
+    how: Mutex<Option<String>>,
+    has_ended: Condvar,
+}
+
+impl WorkerProcess {
+    /// Starts `command`, whose `main` has to call [`serve_worker`](crate::serve_worker), and passes
+    /// it `settings`. It inherits the environment variables that [`is_kept`](super::is_kept) names,
+    /// and gets those that were set on the command.
+    ///
+    /// # Errors
+    ///
+    /// Fails if the program cannot be started, or the settings are longer than 60 KiB.
+    pub fn start(command: Command, settings: &impl Serialize) -> io::Result<Self> {
+        let (ours, theirs) = StdUnixStream::pair()?;
+        let (key, text) = Key::generate(ACCOUNT, KeyLimits::default())?;
+        let mut secret = [0; 64];
+        getrandom::fill(&mut secret).map_err(io::Error::other)?;
+        let hello = Hello {
+            account: ACCOUNT.to_owned(),
+            sha256: HEXLOWER.encode(&key.sha256),
+            limits: key.limits,
+            fuel: 0,
+            sandboxes: Account::new(ACCOUNT, &secret).sandboxes,
+            state: None,
+            settings: serde_json::to_value(settings)?,
+        };
+        send(&ours, &Order::Hello(Box::new(hello)), &[])?;
+        let mut authorization =
+            HeaderValue::try_from(format!("Bearer {text}")).map_err(io::Error::other)?;
+        authorization.set_sensitive(true);
+        let shared = Arc::new(Shared::default());
+        let (begun, begins) = mpsc::channel();
+        // The kernel ends the worker with the thread that started it, so the caller's will not do.
+        let thread = std::thread::Builder::new().name("belljar-worker".into()).spawn({
+            let shared = Arc::clone(&shared);
+            move || {
+                let tell = |worker| drop(begun.send(worker));
+                match supervise(command, ours, theirs, authorization, &shared, tell) {
+                    Ok(how) => shared.end(how),
+                    Err(error) => drop(begun.send(Err(error))),
+                }
+            }
+        })?;
+        let (worker, id) = begins.recv().map_err(io::Error::other)??;
+        Ok(Self {
+            worker,
+            id,
+            shared,
+            thread: Mutex::new(Some(thread)),
+            starter: std::process::id(),
+        })
+    }
+
+    /// Opens a connection for requests in HTTP/1.1.
+    ///
+    /// # Errors
+    ///
+    /// Fails if the process has ended, or has too many connections that it has not accepted.
+    pub fn connect(&self) -> io::Result<StdUnixStream> {
+        self.worker.connect()
+    }
+
+    /// The `Authorization` header that requests need.
+    #[must_use]
+    pub fn authorization(&self) -> &str {
+        self.worker.authorization.to_str().unwrap_or_default()
+    }
+
+    /// The id of the process.
+    #[must_use]
+    pub fn id(&self) -> u32 {
+        self.id
+    }
+
+    /// Returns how the process ended, if it ends within `patience`. Blocks.
+    #[must_use]
+    pub fn ended(&self, patience: Duration) -> Option<String> {
+        let how = lock(&self.shared.how);
+        let waited = self.shared.has_ended.wait_timeout_while(how, patience, |how| how.is_none());
+        waited.map_or(None, |(how, _)| how.clone())
+    }
+
+    /// Kills the process, and waits until nothing of it is left. In a forked process, does nothing.
+    pub fn stop(&self) {
+        if self.is_forked() {
+            return;
+        }
+        self.shared.stop.cancel();
+        let thread = lock(&self.thread).take();
+        if let Some(thread) = thread {
+            // Fails only if the thread panicked.
+            let _ = thread.join();
+        }
+    }
+
+    fn is_forked(&self) -> bool {
+        self.starter != std::process::id()
+    }
+}
+
+impl Drop for WorkerProcess {
+    fn drop(&mut self) {
+        if self.is_forked() {
+            // There is no such thread.
+            let thread = self.thread.get_mut().unwrap_or_else(PoisonError::into_inner);
+            std::mem::forget(thread.take());
+        } else {
+            self.stop();
+        }
+    }
+}
+
+impl Shared {
+    fn end(&self, how: String) {
+        let line = lock(&self.line).clone();
+        *lock(&self.how) = Some(if line.is_empty() {
+            how
+        } else {
+            format!("{how}: {line}")
+        });
+        self.has_ended.notify_all();
+    }
+}
+
+/// Starts the worker, waits until it has ended, and returns how.
+fn supervise(
+    mut command: Command,
+    ours: StdUnixStream,
+    theirs: StdUnixStream,
+    authorization: HeaderValue,
+    shared: &Arc<Shared>,
+    begun: impl FnOnce(io::Result<(Arc<Worker>, u32)>),
+) -> io::Result<String> {
+    let reactor = tokio::runtime::Builder::new_current_thread().enable_all().build()?;
+    let _entered = reactor.enter();
+    // Without a directory, only large uploads fail.
+    let directory = Scratch::new(&std::env::temp_dir(), "belljar-process-").ok();
+    // Ctrl-C in a terminal reaches this process only.
+    command.process_group(0);
+    let (log_reader, log_writer) = io::pipe()?;
+    let log_reader = pipe::Receiver::from_owned_fd(log_reader.into())?;
+    let (worker, reports) = Worker::new(0, ours, authorization, None)?;
+    let place = directory.as_ref().map(Scratch::path).map(AsRef::<OsStr>::as_ref);
+    let mut started = Started::start(command, theirs.into(), log_writer.into(), place)?;
+    begun(Ok((Arc::clone(&worker), started.id())));
+    let keep = Arc::clone(shared);
+    let kept: log::Log = Arc::new(move |_, line| line.clone_into(&mut lock(&keep.line)));
+    let logging = tokio::spawn(log::pass(log_reader, ACCOUNT.to_owned(), kept));
+    let how = reactor.block_on(async {
+        let how = attend(&worker, reports, &mut started, &shared.stop).await;
+        // Another program may still hold the pipe if this process was forked meanwhile.
+        let _ = tokio::time::timeout(LAST_LINES, logging).await;
+        how
+    });
+    Ok(how)
+}
+
+/// Waits for the end of a worker, or for a reason to kill it.
+async fn attend(
+    worker: &Worker,
+    reports: UnixStream,
+    started: &mut Started,
+    stop: &CancellationToken,
+) -> String {
+    let memory = half();
+    let mut tick = tokio::time::interval(LOOK);
+    let listening = worker.listen(reports, |_| {});
+    tokio::pin!(listening);
+    loop {
+        tokio::select! {
+            () = &mut listening => break,
+            () = stop.cancelled() => break,
+            _ = tick.tick() => {}
+        }
+        started.look(memory);
+        if worker.seen().reported.elapsed() > STALL {
+            started.excess = Some("it did not respond any more");
+            break;
+        }
+    }
+    started.end().how
+}

@@ -31,8 +31,10 @@ const NOT_FOR_EMBEDDERS: &[&str] = &[
 const COMMAND: &str = "belljar-cli";
 /// Packages that may depend on one of them.
 const SERVER: (&str, &str) = ("belljar-server", "belljar-kernel");
+/// The package that starts the server's workers in programs.
+const PYTHON: &str = "belljar-python";
 /// The package that opens stores by URL, and its users.
-const STORES: (&str, [&str; 2]) = ("belljar-stores", ["belljar-python", SERVER.0]);
+const STORES: (&str, [&str; 2]) = ("belljar-stores", [PYTHON, SERVER.0]);
 /// The package that makes text from strangers safe to show, and its users.
 const TEXT: (&str, [&str; 2]) = ("belljar-text", ["belljar-code-mode", SERVER.0]);
 /// Parts of the library that know nothing of it, nor of each other.
@@ -98,6 +100,7 @@ fn no_edge_knows_another() {
                 "belljar" => false,
                 COMMAND => true,
                 name if name == SERVER.0 && dependency == SERVER.1 => true,
+                PYTHON if dependency == SERVER.0 => true,
                 name if dependency == STORES.0 && STORES.1.contains(&name) => true,
                 // Used to fuzz messages of clients.
                 "belljar-fuzz" => {

@@ -17,6 +17,7 @@ mod json;
 #[cfg(feature = "measure")]
 mod measure;
 mod options;
+mod process;
 mod progress;
 mod promise;
 mod reactor;
@@ -40,6 +41,8 @@ mod _belljar {
     use crate::hold::Hold;
     #[pymodule_export]
     use crate::images::Images;
+    #[pymodule_export]
+    use crate::process::{Process, work};
     #[pymodule_export]
     use crate::run::{Report, Run};
     #[pymodule_export]

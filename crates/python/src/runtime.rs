@@ -7,7 +7,7 @@ use std::time::Duration;
 use belljar::RuntimeBuilder;
 use belljar::lockdown::LockdownOptions;
 use belljar::request::RunLimits;
-use belljar::setup::Strategy;
+use belljar::setup::{Strategy, Tier};
 use pyo3::exceptions::{PyTypeError, PyValueError};
 use pyo3::prelude::*;
 use pyo3::types::PyDict;
@@ -171,6 +171,22 @@ impl Runtime {
         }
     }
 
+    /// Completes the cache, so that a process that is locked down only reads it.
+    fn set_up(&self, py: Python<'_>) -> PyResult<Py<PyAny>> {
+        let runtime = self.runtime.clone();
+        let set_up = self.reactor.blocking(move || {
+            if runtime.is_set_up() {
+                return Ok(());
+            }
+            runtime.compile(Tier::All)?;
+            let images = runtime.images();
+            let built_in = images.list()?.into_iter().filter(|image| image.built_in);
+            // Others are made on request.
+            built_in.take(Tier::EVERY.len()).try_for_each(|image| images.prepare(&image.name))
+        });
+        call(py, &self.reactor, false, set_up, |py, ()| Ok(py.None()))
+    }
+
     /// Locks this process down, and returns what holds it.
     fn lockdown<'py>(
         &self,
@@ -199,7 +215,7 @@ impl Runtime {
     }
 }
 
-fn configured(settings: &Bound<'_, PyDict>) -> PyResult<RuntimeBuilder> {
+pub(crate) fn configured(settings: &Bound<'_, PyDict>) -> PyResult<RuntimeBuilder> {
     let mut builder = belljar::Runtime::builder().environment();
     for (key, value) in settings {
         builder = match key.extract::<&str>()? {

@@ -1,7 +1,7 @@
-"""A runtime shared by all tests, in this process and as a server.
+"""A runtime shared by all tests: in this process, in a process of its own, and as a server.
 
 BELLJAR names the command that serves, else it is the one in target/release. A test with the mark
-``here`` is not run with the server; the mark says why.
+``here`` is run in this process only; the mark says why.
 """
 
 import json
@@ -46,7 +46,13 @@ def server(served):
         yield runtime
 
 
-@pytest.fixture(scope="session", params=["here", "server"])
+@pytest.fixture(scope="session")
+def process():
+    with belljar.Runtime(isolation="process") as runtime:
+        yield runtime
+
+
+@pytest.fixture(scope="session", params=["here", "process", "server"])
 def runtime(request):
     return request.getfixturevalue(request.param)
 
@@ -58,7 +64,7 @@ def pytest_configure(config):
 def pytest_collection_modifyitems(config, items):
     def is_elsewhere(item):
         params = getattr(item, "callspec", None)
-        is_remote = params is not None and params.params.get("runtime") == "server"
+        is_remote = params is not None and params.params.get("runtime") in ("process", "server")
         return is_remote and item.get_closest_marker("here") is not None
 
     left_out = [item for item in items if is_elsewhere(item)]

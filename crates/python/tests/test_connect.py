@@ -457,14 +457,14 @@ def test_paths_stay_in_their_session():
 
 async def test_a_call_that_is_cancelled_while_it_connects_is_not_sent(monkeypatch):
     connecting, cancelled = threading.Event(), threading.Event()
-    connect = _http._Joined.connect
+    connect = _http.Joined.connect
 
     def slowly(connection):
         connecting.set()
         assert cancelled.wait(10)
         connect(connection)
 
-    monkeypatch.setattr(_http._Joined, "connect", slowly)
+    monkeypatch.setattr(_http.Joined, "connect", slowly)
     with Scripted((200, {}, OUTCOME)) as server, belljar.connect(server.url) as runtime:
         task = asyncio.ensure_future(runtime.arun("1"))
         await asyncio.to_thread(connecting.wait)

@@ -6,7 +6,7 @@ import os
 from typing import TYPE_CHECKING, cast
 
 from ._errors import make
-from ._http import Link
+from ._http import Link, connector
 from ._remote import Runtime as Server
 from ._runtime import Runtime
 
@@ -38,7 +38,8 @@ def connect(
     if not url:
         message = "connect needs a URL: give one, or set BELLJAR_URL"
         raise make(message, "refused", reasons=[("url", "missing", message)])
-    link = Link(url, key or os.environ.get("BELLJAR_KEY"), timeout, retries, ssl_context)
+    url, key = url.rstrip("/"), key or os.environ.get("BELLJAR_KEY")
+    link = Link(url, key, timeout, retries, *connector(url, ssl_context))
     runtime = Runtime.__new__(Runtime)
     # Has the methods of the native half.
     runtime._take(cast("_belljar.Runtime", Server(link, keep_sessions)))

@@ -100,6 +100,10 @@ class ServerError(BelljarError):
     """A server cannot be reached, does not answer as one, or does not accept the key."""
 
 
+class ProcessError(BelljarError):
+    """The process of a runtime has ended during a call, or cannot be started."""
+
+
 class NoSuchFileError(BelljarError, LookupError):
     """A run or a session has no file of that name."""
 
@@ -126,6 +130,7 @@ _BY_AREA = {
     "image": SetupError,
     "recipe": SetupError,
     "bake": SetupError,
+    "process": ProcessError,
     "session": SessionError,
     "store": StoreError,
     "server": ServerError,

@@ -35,7 +35,7 @@ _LONGEST = 30.0
 _LONGEST_CREATION = 600.0
 # Asynchronous calls at once; more wait.
 _THREADS = 256
-_PIECE = 256 << 10
+PIECE = 256 << 10
 _ENCODER = json.JSONEncoder(separators=(",", ":"), allow_nan=False, ensure_ascii=False)
 # The link's own timeout.
 _USUAL = -1.0
@@ -86,7 +86,7 @@ class Answer:
 
     __slots__ = ("_call", "_connection", "_is_read", "_link", "_response", "status")
 
-    def __init__(self, link: Link, call: Call, connection: _Joined) -> None:
+    def __init__(self, link: Link, call: Call, connection: Joined) -> None:
         self._link = link
         self._call = call
         self._connection = connection
@@ -118,7 +118,7 @@ class Answer:
         """Writes the body to a file as it arrives."""
         while True:
             try:
-                piece = self._response.read(_PIECE)
+                piece = self._response.read(PIECE)
             except (OSError, http.client.HTTPException, ValueError) as error:
                 raise self.broken(error) from error
             if not piece:
@@ -188,12 +188,14 @@ class Link:
         key: str | None,
         timeout: float | None,
         retries: int,
-        context: ssl.SSLContext | None,
+        connect: Callable[[], Joined],
+        base: str = "",
     ) -> None:
-        self.url = url.rstrip("/")
+        self.url = url
         self.timeout = timeout
         self.retries = retries
-        self._connect, self._base = _connector(self.url, context)
+        self._connect = connect
+        self._base = base
         self._headers = {"Accept": "application/json", "User-Agent": "belljar-python"}
         if key := (key or "").strip():
             # An error must not show it.
@@ -202,7 +204,7 @@ class Link:
                 raise make(message, "refused", reasons=[("key", "invalid", message)])
             self._headers["Authorization"] = f"Bearer {key}"
         self._lock = threading.Lock()
-        self._idle: list[tuple[float, _Joined]] = []
+        self._idle: list[tuple[float, Joined]] = []
         self._pools: dict[str, ThreadPoolExecutor] = {}
         self._dropped: SimpleQueue[Callable[[], None] | None] = SimpleQueue()
         self._dropper: threading.Thread | None = None
@@ -247,7 +249,7 @@ class Link:
 
     def later(self, work: Callable[[], object]) -> None:
         """Does small work on another thread. The caller does not learn that it failed."""
-        if self.is_closed or self._process != os.getpid():
+        if self.is_closed or self._process != os.getpid() or self.is_gone:
             return
 
         def quietly() -> None:
@@ -336,7 +338,6 @@ class Link:
         A request is sent again if the server was not reached, answers that it is busy, or, where
         ``repeatable``, if the connection was lost. ``silence`` is how long the answer may take.
         """
-        wanted = {**self._headers, **(headers or {})}
         wait = self.timeout if silence == _USUAL else silence
         begun = time.monotonic()
         attempt = 0
@@ -352,7 +353,9 @@ class Link:
                     connection.sock.setsockopt(socket.SOL_SOCKET, socket.SO_KEEPALIVE, 1)
                     call.hold(connection)
                 sent = True
-                return self._checked(self._send(call, connection, method, path, body, wanted, wait))
+                return self._checked(
+                    self._send(call, connection, method, path, body, headers, wait)
+                )
             except _Again as again:
                 waited = time.monotonic() - begun
                 is_patient = again.is_under_way and waited < (wait or _LONGEST_CREATION)
@@ -386,7 +389,7 @@ class Link:
             headers["Content-Type"] = "application/json"
         return self.ask(call, method, path, body, headers, **options).json()
 
-    def _take(self) -> _Joined:
+    def _take(self) -> Joined:
         self.check()
         oldest = time.monotonic() - _IDLE
         while True:
@@ -399,7 +402,7 @@ class Link:
                 return connection
             connection.close()
 
-    def give_back(self, connection: _Joined) -> None:
+    def give_back(self, connection: Joined) -> None:
         with self._lock:
             if not self.is_closed:
                 self._idle.append((time.monotonic(), connection))
@@ -409,14 +412,15 @@ class Link:
     def _send(
         self,
         call: Call,
-        connection: _Joined,
+        connection: Joined,
         method: str,
         path: str,
         body: bytes | Callable[[], BinaryIO] | None,
-        headers: dict[str, str],
+        headers: Mapping[str, str] | None,
         silence: float | None,
     ) -> Answer:
         assert connection.sock is not None
+        headers = {**self._headers, **(headers or {})}
         connection.sock.settimeout(silence)
         path = self._base + path
         try:
@@ -451,7 +455,7 @@ class Link:
             seconds = None
         raise _Again(error, seconds, is_under_way)
 
-    def _refused(self, answer: Answer) -> Any:
+    def _refused(self, answer: Answer) -> BelljarError:
         try:
             return refused(json.loads(answer.read()))
         except (ValueError, KeyError, TypeError, AttributeError):
@@ -462,7 +466,12 @@ class Link:
         message = f"{self.url} answered {status}, and not as a belljar server does"
         return make(message, "server.answer", "machine")
 
-    def lost(self, error: Exception, sent: bool) -> Exception:
+    @property
+    def is_gone(self) -> bool:
+        """Whether everything is lost that the other end had for this one."""
+        return False
+
+    def lost(self, error: Exception, sent: bool) -> BelljarError:
         """The exception for a connection that failed."""
         why = f"{type(error).__name__}: {error}" if str(error) else type(error).__name__
         if isinstance(error, TimeoutError) and sent:
@@ -477,7 +486,7 @@ class Link:
 class _Again(Exception):
     """The server refuses, and the seconds after which it may not, if it says so."""
 
-    def __init__(self, error: Exception, seconds: float | None, is_under_way: bool) -> None:
+    def __init__(self, error: BelljarError, seconds: float | None, is_under_way: bool) -> None:
         self.error = error
         self.seconds = seconds
         self.is_under_way = is_under_way
@@ -520,7 +529,7 @@ class _Start:
         self._file = file
         self._left = length
 
-    def read(self, size: int = _PIECE, /) -> bytes:
+    def read(self, size: int = PIECE, /) -> bytes:
         piece = self._file.read(min(size, self._left))
         if not piece and self._left:
             raise OSError("the file became shorter while it was sent")
@@ -536,7 +545,7 @@ def _can_be_read(held: socket.socket) -> bool:
     return bool(select.select([held], [], [], 0)[0])
 
 
-class _Joined(http.client.HTTPConnection):
+class Joined(http.client.HTTPConnection):
     """Sends the head of a request together with a body of bytes, in one packet if they fit."""
 
     _held: list[bytes] | None = None
@@ -558,13 +567,13 @@ class _Joined(http.client.HTTPConnection):
         self.send(b"".join(held))
 
 
-class _SecureConnection(_Joined, http.client.HTTPSConnection):
+class _SecureConnection(Joined, http.client.HTTPSConnection):
     pass
 
 
-class _UnixConnection(_Joined):
+class _UnixConnection(Joined):
     def __init__(self, path: str) -> None:
-        super().__init__("localhost", blocksize=_PIECE)
+        super().__init__("localhost", blocksize=PIECE)
         self._path = path
 
     def connect(self) -> None:
@@ -573,7 +582,7 @@ class _UnixConnection(_Joined):
         self.sock.connect(self._path)
 
 
-def _connector(url: str, context: ssl.SSLContext | None) -> tuple[Callable[[], _Joined], str]:
+def connector(url: str, context: ssl.SSLContext | None) -> tuple[Callable[[], Joined], str]:
     """What makes connections to a URL, and the path below which the server is."""
     # What is before it may be a key.
     shown = url.rpartition("@")[2]
@@ -592,9 +601,9 @@ def _connector(url: str, context: ssl.SSLContext | None) -> tuple[Callable[[], _
     if parts.scheme not in ("http", "https") or not host or is_odd:
         raise invalid
     if parts.scheme == "http":
-        return lambda: _Joined(host, port, blocksize=_PIECE), base
+        return lambda: Joined(host, port, blocksize=PIECE), base
 
-    def secure() -> _Joined:
+    def secure() -> Joined:
         nonlocal context
         if context is None:
             import ssl
@@ -602,8 +611,8 @@ def _connector(url: str, context: ssl.SSLContext | None) -> tuple[Callable[[], _
             context = ssl.create_default_context()
         at = _proxy(host)
         if at is None:
-            return _SecureConnection(host, port, blocksize=_PIECE, context=context)
-        connection = _SecureConnection(*at[:2], blocksize=_PIECE, context=context)
+            return _SecureConnection(host, port, blocksize=PIECE, context=context)
+        connection = _SecureConnection(*at[:2], blocksize=PIECE, context=context)
         connection.set_tunnel(host, port, at[2])
         return connection
 

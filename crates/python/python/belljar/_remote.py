@@ -32,6 +32,9 @@ if TYPE_CHECKING:
 
     Extras = Mapping[str, Any]
 
+_NO_SNAPSHOTS = (
+    "snapshots stay in the process that runs the code: use checkpoint and restore, or fork"
+)
 # Options of a restored session that a server does not take.
 _NOT_RESTORED = ("mounts", "id", "lease")
 
@@ -160,13 +163,13 @@ class Runtime:
         return self.link.do(work, later)
 
     def session_from(self, snapshot: str, later: bool) -> Any:
-        raise _not_there("a server has no snapshots: use checkpoint and restore, or fork")
+        raise _not_there(_NO_SNAPSHOTS)
 
     def snapshots(self) -> list[str]:
-        raise _not_there("a server has no snapshots: use checkpoint and restore, or fork")
+        raise _not_there(_NO_SNAPSHOTS)
 
     def drop_snapshot(self, name: str) -> None:
-        raise _not_there("a server has no snapshots: use checkpoint and restore, or fork")
+        raise _not_there(_NO_SNAPSHOTS)
 
     def find(self, id: str) -> Session:
         found: Session = self.link.do(lambda call: self._found(call, id), False)
@@ -293,7 +296,7 @@ class Session:
         return self._tell("POST", "/suspend", None, later, lambda found: found["suspended"])
 
     def snapshot(self, name: str, later: bool) -> Any:
-        raise _not_there("a server has no snapshots: use checkpoint and restore, or fork")
+        raise _not_there(_NO_SNAPSHOTS)
 
     def read(self, path: str, later: bool) -> Any:
         return self._link.do(lambda call: self._get(call, path).read(), later)
@@ -530,10 +533,10 @@ class Images:
         return self._link.do(work, later)
 
     def build(self, recipe: Any, later: bool) -> Any:
-        raise _not_there("images are built where the server runs: belljar image build")
+        raise _not_there("images are built where the code runs: belljar image build")
 
     def remove(self, name: str, later: bool) -> Any:
-        raise _not_there("images are removed where the server runs: belljar image remove")
+        raise _not_there("images are removed where the code runs: belljar image remove")
 
 
 class _Tools:
@@ -628,10 +631,12 @@ def _entry(about: dict[str, Any]) -> dict[str, Any]:
 
 
 def _ended(link: Link, call: Call, id: str) -> None:
+    if link.is_gone:
+        return
     try:
         link.json(call, "DELETE", f"/v1/sessions/{id}", silence=10.0)
     except BelljarError as error:
-        if error.code != "session.not_found":
+        if error.code not in ("session.not_found", "process.ended"):
             raise
 
 

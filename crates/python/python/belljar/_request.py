@@ -76,7 +76,9 @@ def request_of(code: str, asked: Any, extras: Extras) -> Document:
         raise TypeError(f"code is text, not {type(code).__name__}")
     document = Document({**(asked or {}), "code": code})
     if "mounts" in extras:
-        raise refused_option("mounts", "a server does not read the caller's directories: use files")
+        raise refused_option(
+            "mounts", "code elsewhere does not read the caller's directories: use files"
+        )
     document.typed(not extras.get("plain"))
     if "stdin" in extras:
         held = extras["stdin"]

@@ -6,6 +6,7 @@ import os
 from _thread import allocate_lock
 
 from . import _belljar
+from ._exit import close_at_exit
 from ._handle import Handle
 from ._options import RUN_OPTIONS, SESSION_OPTIONS, own_of, restored, split, unknown
 
@@ -31,8 +32,8 @@ if TYPE_CHECKING:
 
 
 _SETTINGS = frozenset(
-    "bundle bundle_hash cache ceilings clock_resolution concurrency file_memory limits memory "
-    "progress queue sessions temp_dir wheel".split()
+    "bundle bundle_hash cache ceilings clock_resolution concurrency file_memory isolation limits "
+    "memory progress queue sessions temp_dir wheel".split()
 )
 
 
@@ -53,20 +54,35 @@ class Runtime(Handle):
     each core), ``queue`` (waiting runs), ``limits`` and ``ceilings`` (default and maximum limits of
     runs), ``sessions`` (limits on sessions), ``clock_resolution`` (step of the sandboxes' clocks,
     in nanoseconds), ``memory``.
+
+    With ``isolation="process"``, code runs in another process, which is locked down: a crash or an
+    escape costs that process alone. By default it is ``"none"``.
     """
 
     __slots__ = ("_core", "_known")
 
     def __init__(self, **settings: Unpack[Settings]) -> None:
         held, progress = _settled(settings)
-        self._take(_belljar.Runtime.build(held, progress, False))
+        if held.pop("isolation", "none") == "process":
+            from ._process import started
+
+            self._take(started(held, progress))
+        else:
+            self._take(_belljar.Runtime.build(held, progress, False))
 
     @classmethod
     async def abuild(cls, **settings: Unpack[Settings]) -> Self:
         """Creates a runtime without blocking the event loop."""
         held, progress = _settled(settings)
         runtime = cls.__new__(cls)
-        runtime._take(await _belljar.Runtime.build(held, progress, True))
+        if held.pop("isolation", "none") == "process":
+            from asyncio import to_thread
+
+            from ._process import started
+
+            runtime._take(await to_thread(started, held, progress))
+        else:
+            runtime._take(await _belljar.Runtime.build(held, progress, True))
         return runtime
 
     def _take(self, core: _belljar.Runtime) -> None:
@@ -74,7 +90,7 @@ class Runtime(Handle):
 
         self._core = core
         self._known: weakref.WeakValueDictionary[str, Session] = weakref.WeakValueDictionary()
-        _LIVE.add(self)
+        close_at_exit(self)
 
     def run(self, code: str, **options: Unpack[RunOptions]) -> Run:
         """Runs code in a fresh sandbox, and waits for it.
@@ -277,48 +293,14 @@ _default: Runtime | None = None
 _making = allocate_lock()
 
 
-class _Live:
-    """The runtimes of this process, to close before the interpreter exits."""
-
-    def __init__(self) -> None:
-        self._all: set[Any] = set()
-
-    def add(self, runtime: Runtime) -> None:
-        import weakref
-
-        self._all.add(weakref.ref(runtime, self._all.discard))
-
-    def close(self) -> None:
-        for reference in list(self._all):
-            runtime = reference()
-            if runtime is not None:
-                runtime.close()
-
-
-_LIVE = _Live()
-
-
-def _at_exit() -> None:
-    _LIVE.close()
-
-
 def _in_child() -> None:
     """A forked child creates its own default runtime."""
-    global _default, _making, _LIVE
-    _default, _making, _LIVE = None, allocate_lock(), _Live()
+    global _default, _making
+    _default, _making = None, allocate_lock()
 
 
 if hasattr(os, "register_at_fork"):
     os.register_at_fork(after_in_child=_in_child)
-
-
-def _register() -> None:
-    import atexit
-
-    atexit.register(_at_exit)
-
-
-_register()
 
 
 def _made(parts: tuple[Any, Any, Any]) -> Run:
@@ -336,6 +318,9 @@ def _settled(settings: Settings) -> tuple[dict[str, Any], Any]:
             raise TypeError(unknown("Runtime", name, _SETTINGS))
         if value is not None and name != "progress":
             held[name] = value
+    isolation = held.get("isolation", "none")
+    if isolation not in ("none", "process"):
+        raise ValueError(f"isolation is 'none' or 'process', not {isolation!r}")
     return held, _progress(settings.get("progress"))
 
 

@@ -176,4 +176,5 @@ class Settings(TypedDict, total=False):
     ceilings: Limits | None
     sessions: SessionBounds | None
     memory: Literal["map", "copy"] | None
+    isolation: Literal["none", "process"] | None
     progress: bool | Callable[[str | None, float], object] | None

@@ -8,7 +8,7 @@ import threading
 from typing import TYPE_CHECKING, Any
 
 from . import _belljar
-from ._errors import BelljarError, make
+from ._errors import BelljarError
 from ._http import Aborted, Answer, Call, Link, dumped, refused
 
 if TYPE_CHECKING:
@@ -86,8 +86,8 @@ class Watch:
             for cancel in open_calls.values():
                 cancel()
         if found is None:
-            message = "the stream of the run has ended without its outcome"
-            raise make(message, "server.lost", "machine")
+            error = EOFError("the stream of the run has ended without its outcome")
+            raise self._link.lost(error, sent=True)
         return found
 
     def _start(

@@ -26,9 +26,16 @@ _LAST_WORD = 2.0
 # Seconds before another attempt to connect to a process that has too much to do.
 _PAUSE = 0.01
 _NAME = "belljar._belljar"
-# Loads the extension alone: no path for modules, and no code of the user's.
+# Closes what it has inherited, and loads the extension alone: no path for modules, and no code of
+# the user's.
 _PROGRAM = f"""
-import sys
+import os, sys
+for name in os.listdir("/proc/self/fd" if sys.platform == "linux" else "/dev/fd"):
+    if int(name) > 2:
+        try:
+            os.close(int(name))
+        except OSError:
+            pass
 from importlib.machinery import ExtensionFileLoader
 from importlib.util import module_from_spec, spec_from_loader
 loader = ExtensionFileLoader({_NAME!r}, sys.argv[1])

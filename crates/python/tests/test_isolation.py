@@ -150,6 +150,39 @@ def test_many_calls_start_one_process(isolated):
     assert len(pids - {killed}) == len(pids) == 1
 
 
+def test_a_lost_connection_is_not_the_end_of_the_process_before(isolated):
+    kill(isolated)
+
+    def cut() -> None:
+        (call,) = isolated._core.link._calls
+        call._socket.shutdown(socket.SHUT_RDWR)
+
+    with pytest.raises(belljar.ServerError, match="connection to the process was lost"):
+        isolated.run("import tools\ntools.cut()", image="core", tools=[cut])
+
+
+def test_a_process_that_takes_no_connection(isolated, monkeypatch):
+    class Busy:
+        def connect(self):
+            raise BlockingIOError
+
+        def ended(self, _):
+            return None
+
+        def stop(self):
+            pass
+
+        authorization = ""
+
+    monkeypatch.setattr(_process, "_LONGEST_PAUSE", 0.1)
+    link = isolated._core.link
+    link._worker.stop()
+    link._worker = Busy()
+    with pytest.raises(belljar.ServerError) as caught:
+        isolated.run("1")
+    assert caught.value.code == "server.timeout"
+
+
 def test_it_outlives_the_thread_that_made_it():
     made = []
     thread = threading.Thread(target=lambda: made.append(belljar.Runtime(isolation="process")))

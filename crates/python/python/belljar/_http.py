@@ -160,7 +160,13 @@ class Answer:
     def broken(self, error: Exception) -> Exception:
         """Why the body ended early."""
         self.close()
-        return Aborted() if self._call.aborted.is_set() else self._link.lost(error, sent=True)
+        if self._call.aborted.is_set():
+            return Aborted()
+        return self._link.lost(error, True, self._connection)
+
+    def _strange(self) -> BelljarError:
+        self.close()
+        return self._link.strange(self.status)
 
     def _done(self) -> None:
         self._is_read = True
@@ -369,7 +375,7 @@ class Link:
                     raise Aborted from None
                 is_over = isinstance(error, TimeoutError) and sent
                 if attempt >= self.retries or is_over or (sent and not repeatable):
-                    raise self.lost(error, sent) from error
+                    raise self.lost(error, sent, connection) from error
                 pause = _pause(attempt)
             except BaseException:
                 call.release()
@@ -471,7 +477,7 @@ class Link:
         """Whether everything is lost that the other end had for this one."""
         return False
 
-    def lost(self, error: Exception, sent: bool) -> BelljarError:
+    def lost(self, error: Exception, sent: bool, connection: Joined) -> BelljarError:
         """The exception for a connection that failed."""
         why = f"{type(error).__name__}: {error}" if str(error) else type(error).__name__
         if isinstance(error, TimeoutError) and sent:

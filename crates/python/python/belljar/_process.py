@@ -25,6 +25,8 @@ _PATHS = ("bundle", "cache", "temp_dir", "wheel")
 _LAST_WORD = 2.0
 # Seconds before another attempt to connect to a process that has too much to do.
 _PAUSE = 0.01
+# Seconds of such attempts.
+_LONGEST_PAUSE = 30.0
 _NAME = "belljar._belljar"
 # Closes what it has inherited, and loads the extension alone: no path for modules, and no code of
 # the user's.
@@ -131,15 +133,19 @@ class ProcessLink(Link):
         connect = partial(_Connection, weakref.ref(self))
         super().__init__("the process", None, None, 0, connect)
 
-    def connected(self) -> socket.socket:
+    def connected(self) -> tuple[socket.socket, _belljar.Process]:
         """Connects to the process, and first starts it if it does not run."""
         ended: _belljar.Process | None = None
+        until = time.monotonic() + _LONGEST_PAUSE
         while True:
             worker = self._running()
             try:
                 with _making:
-                    return socket.socket(fileno=worker.connect())
+                    return socket.socket(fileno=worker.connect()), worker
             except BlockingIOError:
+                if time.monotonic() > until:
+                    message = f"{self.url} did not answer in time"
+                    raise make(message, "server.timeout", "machine") from None
                 time.sleep(_PAUSE)
             except OSError:
                 # It has just ended, so another is started; once, if that ends too.
@@ -173,12 +179,14 @@ class ProcessLink(Link):
     def is_gone(self) -> bool:
         return self._worker is None or self._worker.ended(0) is not None
 
-    def lost(self, error: Exception, sent: bool) -> BelljarError:
+    def lost(self, error: Exception, sent: bool, connection: Joined) -> BelljarError:
         if self.is_closed:
             return make("the runtime was closed", "closed")
-        end = (self._worker and self._worker.ended(_LAST_WORD)) or self._end
-        if end is None:
-            return super().lost(error, sent)
+        assert isinstance(connection, _Connection)
+        # There may be another by now.
+        worker = connection.worker or self._worker
+        if worker is None or (end := worker.ended(_LAST_WORD)) is None:
+            return super().lost(error, sent, connection)
         hint = "the next call starts another one; sessions are lost"
         message = f"the process that runs the code has ended: {end}"
         return make(message, "process.ended", "engine", hint)
@@ -186,7 +194,7 @@ class ProcessLink(Link):
     def _refused(self, answer: Answer) -> BelljarError:
         error = super()._refused(answer)
         if error.code == "session.not_found" and self._end is not None:
-            message = f"{error.args[0]}: the process that had it has ended: {self._end}"
+            message = f"{error.args[0]}: the process before this one has ended: {self._end}"
             return make(message, error.code, "engine")
         return error
 
@@ -203,9 +211,10 @@ class _Connection(Joined):
     def __init__(self, link: weakref.ref[ProcessLink]) -> None:
         super().__init__("localhost", blocksize=PIECE)
         self._link = link
+        self.worker: _belljar.Process | None = None
 
     def connect(self) -> None:
         link = self._link()
         # A link outlives its calls.
         assert link is not None
-        self.sock = link.connected()
+        self.sock, self.worker = link.connected()

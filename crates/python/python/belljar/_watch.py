@@ -86,8 +86,7 @@ class Watch:
             for cancel in open_calls.values():
                 cancel()
         if found is None:
-            error = EOFError("the stream of the run has ended without its outcome")
-            raise self._link.lost(error, sent=True)
+            raise answer.broken(EOFError("the stream of the run has ended without its outcome"))
         return found
 
     def _start(

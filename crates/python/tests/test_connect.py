@@ -12,9 +12,17 @@ from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 import pytest
 
 import belljar
-from belljar import _http
+from belljar import _http, _remote
 from belljar.agent import Agent
 from scripted import code
+
+
+def body_of(document):
+    return document if isinstance(document, bytes) else json.dumps(document).encode()
+
+
+def stream(*events):
+    return b"".join(f"event: {n}\ndata: {json.dumps(data)}\n\n".encode() for n, data in events)
 
 
 class Scripted:
@@ -36,7 +44,7 @@ class Scripted:
                     handler.close_connection = True
                     return
                 status, headers, document = answer
-                data = json.dumps(document).encode()
+                data = body_of(document)
                 handler.send_response(status)
                 for name, value in {**headers, "Content-Length": len(data)}.items():
                     handler.send_header(name, str(value))
@@ -92,7 +100,7 @@ class Raw:
 
 
 def raw(document, length=None, head=b"HTTP/1.1 200 OK"):
-    data = document if isinstance(document, bytes) else json.dumps(document).encode()
+    data = body_of(document)
     told = f"\r\nContent-Length: {length or len(data)}\r\nConnection: close\r\n\r\n"
     return head + told.encode() + data
 
@@ -402,6 +410,35 @@ def test_a_redirection_is_not_followed_and_is_no_answer(status):
                 call()
             assert caught.value.code == "server.answer"
         assert len(server.seen) == 3
+
+
+def test_answers_have_an_end(tmp_path, monkeypatch):
+    monkeypatch.setattr(_http, "_MOST_READ", 2000)
+    monkeypatch.setattr(_remote, "MOST_COPIED", 2000)
+    outcome = {**OUTCOME, "run": "1", "files": [{"path": f"{n}", "size": 1} for n in range(2)]}
+    large = b"x" * 2001
+    with Scripted((200, {}, large)) as server, belljar.connect(server.url) as runtime:
+        for call in (runtime.sessions, lambda: runtime.run("1", on_event=print)):
+            with pytest.raises(belljar.ServerError) as caught:
+                call()
+            assert caught.value.code == "server.answer"
+    small = b"data: " + b"x" * 1000 + b"\n"
+    with Scripted((200, {}, small * 2)) as server, belljar.connect(server.url) as runtime:
+        with pytest.raises(belljar.ServerError) as caught:
+            runtime.run("1", on_event=print)
+        assert caught.value.code == "server.answer"
+    answers = (200, {}, outcome), (200, {}, b"x" * 1200)
+    with Scripted(*answers) as server, belljar.connect(server.url) as runtime:
+        with pytest.raises(belljar.ServerError) as caught:
+            runtime.run("1").save(tmp_path)
+        assert caught.value.code == "server.answer"
+    assert [path.name for path in tmp_path.iterdir()] == ["0"]
+    deep = b"[" * 100_000
+    monkeypatch.undo()
+    with Scripted((200, {}, deep)) as server, belljar.connect(server.url) as runtime:
+        with pytest.raises(belljar.ServerError) as caught:
+            runtime.sessions()
+        assert caught.value.code == "server.answer"
 
 
 def test_a_page_is_no_answer():

@@ -36,6 +36,10 @@ _LONGEST_CREATION = 600.0
 # Asynchronous calls at once; more wait.
 _THREADS = 256
 PIECE = 256 << 10
+# Bytes of an answer in memory (larger files can be read in parts), and of all that one call copies
+# into files. Both are above what a server sends with its usual ceilings.
+_MOST_READ = 4 << 30
+MOST_COPIED = 64 << 30
 _ENCODER = json.JSONEncoder(separators=(",", ":"), allow_nan=False, ensure_ascii=False)
 # The link's own timeout.
 _USUAL = -1.0
@@ -99,23 +103,22 @@ class Answer:
 
     def read(self) -> bytes:
         """The whole body."""
-        try:
-            data = self._response.read()
-        except (OSError, http.client.HTTPException, ValueError) as error:
-            raise self.broken(error) from error
-        self._done()
-        return data
+        return b"".join(self._pieces(_MOST_READ))
 
     def json(self) -> Any:
         """The whole body, from JSON."""
         data = self.read()
         try:
             return json.loads(data) if data else None
-        except ValueError:
+        except (ValueError, RecursionError):
             raise self._link.strange(self.status) from None
 
-    def copy(self, to: BinaryIO) -> None:
-        """Writes the body to a file as it arrives."""
+    def copy(self, to: BinaryIO, most: int) -> int:
+        """Writes the body to a file as it arrives. Returns its size."""
+        return sum(map(to.write, self._pieces(most)))
+
+    def _pieces(self, most: int) -> Iterator[bytes]:
+        """The body as it arrives, of at most so many bytes."""
         while True:
             try:
                 piece = self._response.read(PIECE)
@@ -123,7 +126,10 @@ class Answer:
                 raise self.broken(error) from error
             if not piece:
                 break
-            to.write(piece)
+            most -= len(piece)
+            if most < 0:
+                raise self._strange()
+            yield piece
         # Unlike `read()`, `read(n)` does not say that the connection was lost.
         if left := getattr(self._response, "length", None):
             raise self.broken(http.client.IncompleteRead(b"", left))
@@ -134,12 +140,15 @@ class Answer:
         if self._connection.sock is not None:
             # The server sends something every 15 seconds.
             self._connection.sock.settimeout(self._link.timeout)
-        name, data = "", []
+        name, data, left = "", [], _MOST_READ
         while True:
             try:
-                line = self._response.readline()
+                line = self._response.readline(left + 1)
             except (OSError, http.client.HTTPException, ValueError) as error:
                 raise self.broken(error) from error
+            left -= len(line)
+            if left < 0:
+                raise self._strange()
             text = line.rstrip(b"\r\n")
             if text.startswith(b"data:"):
                 data.append(text[5:])
@@ -148,11 +157,12 @@ class Answer:
             elif not text and data:
                 try:
                     told = json.loads(b"\n".join(data))
-                except ValueError:
-                    self.close()
-                    raise self._link.strange(self.status) from None
+                except (ValueError, RecursionError):
+                    raise self._strange() from None
                 yield name, told
                 name, data = "", []
+            if not text:
+                left = _MOST_READ
             if not line:
                 break
         self._done()
@@ -464,7 +474,7 @@ class Link:
     def _refused(self, answer: Answer) -> BelljarError:
         try:
             return refused(json.loads(answer.read()))
-        except (ValueError, KeyError, TypeError, AttributeError):
+        except (ValueError, KeyError, TypeError, AttributeError, RecursionError):
             return self.strange(answer.status)
 
     def strange(self, status: int) -> BelljarError:

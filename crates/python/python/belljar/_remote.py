@@ -14,7 +14,7 @@ from urllib.parse import quote, urlencode
 
 from . import _belljar
 from ._errors import BelljarError, make
-from ._http import Answer, Call, Link
+from ._http import MOST_COPIED, Answer, Call, Link
 from ._request import (
     LONGEST_RUN,
     body_of,
@@ -287,7 +287,7 @@ class Session:
             answer = self._link.ask(call, "GET", self._path + "/checkpoint", silence=None)
             if path is None:
                 return answer.read()
-            _save(answer, Path(path))
+            _save(answer, Path(path), MOST_COPIED)
             return None
 
         return self._link.do(work, later)
@@ -657,13 +657,13 @@ def _copied(
     """Copies regular files into a directory, and nowhere else."""
     root = Path(dir)
     root.mkdir(parents=True, exist_ok=True)
-    copied = []
+    copied, left = [], MOST_COPIED
     for file in files:
         if file.get("symlink") is not None:
             continue
         target = root.joinpath(*_inside(file["path"]))
         target.parent.mkdir(parents=True, exist_ok=True)
-        _save(get(file["path"]), target)
+        left -= _save(get(file["path"]), target, left)
         copied.append(str(target))
     return copied
 
@@ -677,13 +677,14 @@ def _inside(path: str) -> list[str]:
     return names
 
 
-def _save(answer: Answer, target: Path) -> None:
-    """Writes a body to a file, which is there when it is complete."""
+def _save(answer: Answer, target: Path, most: int) -> int:
+    """Writes a body to a file, which is there when it is complete. Returns its size."""
     part = target.parent / f".belljar-{uuid.uuid4().hex}"
     try:
         with part.open("xb") as file:
-            answer.copy(file)
+            size = answer.copy(file, most)
         part.replace(target)
+        return size
     except BaseException:
         answer.close()
         part.unlink(missing_ok=True)

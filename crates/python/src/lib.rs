@@ -6,6 +6,7 @@
 #![warn(clippy::unwrap_used)]
 
 mod buffer;
+mod calls;
 mod error;
 mod event;
 mod files;
@@ -35,6 +36,8 @@ use pyo3::prelude::*;
 mod _belljar {
     #[pymodule_export]
     use crate::buffer::Buffer;
+    #[pymodule_export]
+    use crate::calls::Calls;
     #[pymodule_export]
     use crate::files::Files;
     #[pymodule_export]

@@ -108,7 +108,7 @@ fn tools(tools: &Bound<'_, PyAny>) -> PyResult<Vec<belljar::Tool>> {
     tools.try_iter()?.map(|tool| Ok(tool?.cast::<Tool>()?.get().tool.clone())).collect()
 }
 
-fn tool_limits(asked: &Bound<'_, PyDict>) -> PyResult<ToolLimits> {
+pub(crate) fn tool_limits(asked: &Bound<'_, PyDict>) -> PyResult<ToolLimits> {
     let mut limits = ToolLimits::default();
     for (key, value) in asked {
         limits = match key.extract::<&str>()? {

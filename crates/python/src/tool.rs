@@ -1,10 +1,11 @@
 //! Functions of the caller that guests can call.
 
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::{Arc, Mutex, OnceLock, PoisonError};
 use std::time::Duration;
 
 use belljar::tool::ToolError;
 use belljar::value::Value;
+use belljar_schema::{Checker, checker};
 use pyo3::exceptions::PyValueError;
 use pyo3::prelude::*;
 use pyo3::types::PyDict;
@@ -20,6 +21,8 @@ pub(crate) struct Tool {
     pub(crate) tool: belljar::Tool,
     start: Option<Arc<Py<PyAny>>>,
     timeout: Option<f64>,
+    /// Compiled when it is first needed; the engine has its own.
+    checker: OnceLock<Result<Checker, String>>,
 }
 
 #[pymethods]
@@ -55,6 +58,7 @@ impl Tool {
             tool,
             start,
             timeout,
+            checker: OnceLock::new(),
         })
     }
 
@@ -83,6 +87,14 @@ impl Tool {
             _ => self.tool.to_mcp(),
         };
         json::to_py(py, &described)
+    }
+}
+
+impl Tool {
+    /// Checks arguments in their tagged form against the schema. Returns the first mistake.
+    pub(crate) fn check(&self, arguments: &serde_json::Value) -> Result<(), String> {
+        let checker = self.checker.get_or_init(|| checker(self.tool.schema()));
+        checker.as_ref().map_err(Clone::clone)?(arguments)
     }
 }
 

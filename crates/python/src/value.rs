@@ -17,8 +17,11 @@ pub(crate) use to::to_py;
 /// Returns the tagged form of an object, as JSON.
 #[pyfunction]
 pub(crate) fn to_tagged(object: &Bound<'_, PyAny>) -> PyResult<String> {
-    let value = from_py(object)?;
-    serde_json::to_string(&value).map_err(|error| PyValueError::new_err(error.to_string()))
+    tagged(&from_py(object)?)
+}
+
+pub(crate) fn tagged(value: &Value) -> PyResult<String> {
+    serde_json::to_string(value).map_err(|error| PyValueError::new_err(error.to_string()))
 }
 
 /// Converts a value from its tagged form, as JSON.

@@ -315,6 +315,69 @@ def test_a_server_cannot_name_files_elsewhere(tmp_path):
     assert not (tmp_path / "evil").exists()
 
 
+def answers_to(calls, **options):
+    """What a run answers to calls that a server has not checked, and its tool's arguments."""
+    taken = []
+
+    def price(symbol: str, count: int = 1) -> int:
+        taken.append((symbol, count))
+        return 1
+
+    events = [("call", {"name": "price", **call, "id": f"{n}"}) for n, call in enumerate(calls)]
+    events.append(("outcome", OUTCOME))
+    answers = (200, {}, stream(*events)), (204, {}, None)
+    with Scripted(*answers) as server:
+        with belljar.connect(server.url) as runtime:
+            runtime.run("1", tools=[price], **options)
+        # The end of the run cancels calls that have not begun.
+        said = {path: json.loads(body) for _, path, _, body in server.seen[1:]}
+    return [said.get(f"/v1/calls/{n}", {}).get("error") for n in range(len(calls))], taken
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        ({"symbol": 1}, "symbol: "),
+        ({"symbol": "x", "count": "1"}, "count: "),
+        ({"symbol": "x", "more": 1}, "'more'"),
+        ({}, '"symbol"'),
+        ([], 'type "object"'),
+        ({"symbol": {"$": "nothing"}}, "symbol: "),
+        ({"symbol": "x", "count": 1e400}, "JSON"),
+    ],
+)
+def test_arguments_are_checked_here_too(arguments, message):
+    (said,), taken = answers_to([{"arguments": arguments}])
+    assert message in said
+    assert taken == []
+
+
+def test_a_server_calls_only_what_it_was_given():
+    assert answers_to([{"name": "other", "arguments": {}}]) == (["KeyError"], [])
+    assert answers_to([{}]) == (["KeyError"], [])
+
+
+def test_calls_are_counted_here_too():
+    call = {"arguments": {"symbol": "x" * 100}}
+    said, taken = answers_to([call] * 4, tool_limits={"calls": 2})
+    assert said[2:] == ["the run has used up its 2 calls"] * 2
+    assert len(taken) <= 2
+    (said,), taken = answers_to([call], tool_limits={"argument_bytes": 100})
+    assert "at most 100 are taken" in said
+    assert taken == []
+    said, taken = answers_to([call] * 3, tool_limits={"total_bytes": 300})
+    assert said[2] == "the run has used up its 300 bytes for calls"
+    assert len(taken) <= 2
+
+
+def test_answers_are_counted():
+    calls = belljar._belljar.Calls({"total_bytes": 100})
+    calls.prompted("")
+    assert calls.answer("x" * 100).startswith('"xxx')
+    with pytest.raises(ValueError, match="used up its 100 bytes"):
+        calls.prompted("")
+
+
 async def test_many_at_once(server):
     async def one(number: int) -> int:
         await asyncio.sleep(0.05)

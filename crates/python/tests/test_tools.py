@@ -5,7 +5,7 @@ import dataclasses
 import enum
 import threading
 import time
-from typing import Annotated, Literal
+from typing import Annotated, Any, Literal
 
 import numpy as np
 import pandas as pd
@@ -370,3 +370,20 @@ for _ in range(3):
     assert run.stdout == "42.5\n42.5\nbudget_exceeded\n"
     with pytest.raises(TypeError, match="no key"):
         runtime.run("1", tool_limits={"call": 2})
+
+
+def test_a_call_at_its_limit(data_session):
+    def size(value: Any) -> int:
+        return 1
+
+    for value in ("'é' * 100", "[1e16]", "np.arange(50)", "pd.DataFrame({'a': ['b']})"):
+        code = f"""
+import tools
+try:
+    print(tools.size({value}))
+except tools.ToolError as error:
+    print(str(error).split(" have ")[1].split()[0])
+"""
+        refused = data_session.run(code, tools=[size], tool_limits={"argument_bytes": 1})
+        limits = {"argument_bytes": int(refused.stdout)}
+        assert data_session.run(code, tools=[size], tool_limits=limits).stdout == "1\n", value

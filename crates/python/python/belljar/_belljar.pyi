@@ -7,6 +7,7 @@ from typing import Any, final
 __all__ = [
     "VERSION",
     "Buffer",
+    "Calls",
     "Files",
     "Hold",
     "Images",
@@ -95,6 +96,13 @@ class Tool:
     @property
     def timeout(self) -> float | None: ...
     def described(self, form: str) -> dict[str, Any]: ...
+
+@final
+class Calls:
+    def __new__(cls, limits: Mapping[str, Any] | None) -> Calls: ...
+    def arguments(self, tool: Tool, tagged: str) -> dict[str, Any]: ...
+    def prompted(self, prompt: str) -> None: ...
+    def answer(self, answer: Any) -> str: ...
 
 @final
 class Reply:

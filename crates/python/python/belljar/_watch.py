@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import logging
 import threading
 from typing import TYPE_CHECKING, Any
@@ -25,19 +24,21 @@ class Watch:
         self,
         link: Link,
         on_event: Callable[[Any], object] | None,
-        tools: dict[str, Any],
+        tools: dict[str, _belljar.Tool],
         answerer: Any,
+        calls: _belljar.Calls,
     ) -> None:
         self._link = link
         self._on_event = on_event
         self._tools = tools
         self._answerer = answerer
+        self._calls = calls
 
     @classmethod
     def of(cls, link: Link, document: Any, extras: dict[str, Any]) -> Watch | None:
         """Adds what a request says of it; None where the caller does nothing."""
         tools = extras.get("tools") or ()
-        live = {tool.name: tool.start for tool in tools if tool.start is not None}
+        live = {tool.name: tool for tool in tools if tool.start is not None}
         deferred = [described(tool) for tool in tools if tool.start is None]
         on_event, answerer = extras.get("on_event"), extras.get("answerer")
         if deferred:
@@ -50,7 +51,8 @@ class Watch:
         if answerer is not None:
             asked["client_input"] = True
         document.add(asked)
-        return cls(link, on_event, live, answerer)
+        calls = _belljar.Calls(extras.get("tool_limits"))
+        return cls(link, on_event, live, answerer, calls)
 
     def outcome(self, call: Call, answer: Answer) -> Any:
         """Reads the stream to its end, which is the outcome."""
@@ -64,14 +66,9 @@ class Watch:
                 elif name == "problem":
                     raise refused(data)
                 elif name == "call":
-                    arguments = {
-                        key: _belljar.from_tagged(json.dumps(held))
-                        for key, held in data["arguments"].items()
-                    }
-                    self._start(call, open_calls, data["id"], self._tools[data["name"]], arguments)
+                    self._start(call, open_calls, data, self._called)
                 elif name == "input":
-                    arguments = {"prompt": data["prompt"]}
-                    self._start(call, open_calls, data["id"], self._answerer, arguments)
+                    self._start(call, open_calls, data, self._prompted)
                 elif name == "call_cancelled":
                     open_calls.pop(data["id"], _nothing)()
                 else:
@@ -93,28 +90,40 @@ class Watch:
         self,
         call: Call,
         open_calls: dict[str, Callable[[], object]],
-        id: str,
-        start: Any,
-        arguments: dict[str, Any],
+        data: dict[str, Any],
+        checked: Callable[[dict[str, Any]], tuple[Any, dict[str, Any]]],
     ) -> None:
-        reply = Reply(self._link, id)
+        reply = Reply(self._link, data["id"], self._calls)
         try:
-            open_calls[id] = start(arguments, reply, call.loop)
+            start, arguments = checked(data)
+            open_calls[data["id"]] = start(arguments, reply, call.loop)
+        except ValueError as error:
+            # A limit forbids the call, or its arguments do not match the schema.
+            reply.fail(str(error))
         except Exception as error:
             reply.fail(type(error).__name__)
+
+    def _called(self, data: dict[str, Any]) -> tuple[Any, dict[str, Any]]:
+        tool = self._tools[data["name"]]
+        return tool.start, self._calls.arguments(tool, dumped(data["arguments"]).decode())
+
+    def _prompted(self, data: dict[str, Any]) -> tuple[Any, dict[str, Any]]:
+        self._calls.prompted(data["prompt"])
+        return self._answerer, {"prompt": data["prompt"]}
 
 
 class Reply:
     """Receives the answer to a call, once."""
 
-    __slots__ = ("_id", "_link")
+    __slots__ = ("_calls", "_id", "_link")
 
-    def __init__(self, link: Link, id: str) -> None:
+    def __init__(self, link: Link, id: str, calls: _belljar.Calls) -> None:
         self._link = link
+        self._calls = calls
         self._id: str | None = id
 
     def answer(self, value: Any) -> None:
-        self._send(b'{"answer":' + _belljar.to_tagged(value).encode() + b"}")
+        self._send(b'{"answer":' + self._calls.answer(value).encode() + b"}")
 
     def fail(self, message: str) -> None:
         self._send(dumped({"error": message}))

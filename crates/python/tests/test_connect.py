@@ -29,7 +29,7 @@ class Scripted:
     """A server that answers with what it is told, one answer after the other."""
 
     def __init__(self, *answers):
-        script, self.seen = list(answers), []
+        script, self.seen, self.peers = list(answers), [], []
 
         class Handler(BaseHTTPRequestHandler):
             protocol_version = "HTTP/1.1"
@@ -38,6 +38,7 @@ class Scripted:
                 length = int(handler.headers.get("Content-Length", 0))
                 body = handler.rfile.read(length)
                 self.seen.append((handler.command, handler.path, dict(handler.headers), body))
+                self.peers.append(handler.client_address)
                 answer = script.pop(0) if len(script) > 1 else script[0]
                 if answer is None:
                     handler.connection.close()
@@ -177,6 +178,17 @@ def test_no_server():
         runtime.run("1")
     assert caught.value.code == "server.unreachable"
     assert url in str(caught.value)
+
+
+def test_no_request_follows_a_refused_body():
+    answers = problem(422, "bad_field"), problem(404, "image"), (200, {}, {"sessions": []})
+    with Scripted(*answers) as server, belljar.connect(server.url) as runtime:
+        for call in (lambda: runtime.run("1"), lambda: runtime.images.list()):
+            with pytest.raises(belljar.BelljarError):
+                call()
+        runtime.sessions()
+        first, second, third = server.peers
+        assert first != second == third
 
 
 def test_another_kind_of_server():

@@ -88,13 +88,14 @@ class Aborted(Exception):
 class Answer:
     """An answer whose head has arrived."""
 
-    __slots__ = ("_call", "_connection", "_is_read", "_link", "_response", "status")
+    __slots__ = ("_call", "_connection", "_has_body", "_is_read", "_link", "_response", "status")
 
-    def __init__(self, link: Link, call: Call, connection: Joined) -> None:
+    def __init__(self, link: Link, call: Call, connection: Joined, has_body: bool) -> None:
         self._link = link
         self._call = call
         self._connection = connection
         self._response = connection.getresponse()
+        self._has_body = has_body
         self._is_read = False
         self.status = self._response.status
 
@@ -181,7 +182,9 @@ class Answer:
     def _done(self) -> None:
         self._is_read = True
         self._call.release()
-        if self._response.isclosed() and not self._response.will_close:
+        # A server that refuses a body may close the connection instead of reading the rest.
+        is_whole = self.status < 400 or not self._has_body
+        if is_whole and self._response.isclosed() and not self._response.will_close:
             self._link.give_back(self._connection)
         else:
             self._connection.close()
@@ -450,7 +453,7 @@ class Link:
         except (BrokenPipeError, ConnectionResetError):
             # A server that refuses a body answers before it has read all of it.
             pass
-        return Answer(self, call, connection)
+        return Answer(self, call, connection, body is not None)
 
     def _checked(self, answer: Answer) -> Answer:
         # A redirection is not followed: it may lead to another server.

@@ -1,4 +1,5 @@
-//! The socket passed by a service manager (`LISTEN_FDS`).
+//! Descriptors of the parent process, such as the socket passed by a service manager
+//! (`LISTEN_FDS`).
 
 #![expect(
     unsafe_code,
@@ -9,7 +10,7 @@ use std::io;
 use std::os::fd::{BorrowedFd, FromRawFd, OwnedFd};
 use std::sync::atomic::{AtomicBool, Ordering};
 
-use rustix::io::{FdFlags, fcntl_setfd};
+use rustix::io::{FdFlags, fcntl_getfd, fcntl_setfd};
 use tokio::net::{TcpListener, UnixListener};
 
 use crate::http::listen::Listener;
@@ -24,17 +25,7 @@ const FIRST: i32 = 3;
 ///
 /// Fails if the descriptors cannot be listed.
 pub(super) fn close_on_exec() -> io::Result<()> {
-    let directory = if cfg!(target_os = "linux") {
-        "/proc/self/fd"
-    } else {
-        "/dev/fd"
-    };
-    let names = std::fs::read_dir(directory)?.map(|entry| Ok(entry?.file_name()));
-    let names: io::Result<Vec<_>> = names.collect();
-    for number in names?.iter().filter_map(|name| name.to_str()?.parse::<i32>().ok()) {
-        if number < FIRST {
-            continue;
-        }
+    for number in open()? {
         // SAFETY: the descriptor is borrowed for one call that only sets a flag of it. The
         // descriptor that listed the directory is closed; its number is now free, which the call
         // reports, or belongs to another descriptor, for which the flag is right as well.
@@ -42,6 +33,44 @@ pub(super) fn close_on_exec() -> io::Result<()> {
         let _ = fcntl_setfd(descriptor, FdFlags::CLOEXEC);
     }
     Ok(())
+}
+
+/// Closes descriptors that the parent process left open, except the standard streams: those without
+/// close-on-exec. Call this before anything may open such descriptors.
+///
+/// # Errors
+///
+/// Fails if the descriptors cannot be listed.
+pub(super) fn close() -> io::Result<()> {
+    for number in open()? {
+        // SAFETY: the descriptor is borrowed for one call that only reads its flags, and may fail.
+        let descriptor = unsafe { BorrowedFd::borrow_raw(number) };
+        if fcntl_getfd(descriptor).is_ok_and(|flags| !flags.contains(FdFlags::CLOEXEC)) {
+            // SAFETY: a descriptor with close-on-exec cannot be inherited, and those that Rust's
+            // library or Python opens have it. So no owner in this process knows this one.
+            drop(unsafe { OwnedFd::from_raw_fd(number) });
+        }
+    }
+    Ok(())
+}
+
+/// The open descriptors except the standard streams.
+fn open() -> io::Result<Vec<i32>> {
+    let directory = if cfg!(target_os = "linux") {
+        "/proc/self/fd"
+    } else {
+        "/dev/fd"
+    };
+    let mut open = Vec::new();
+    for entry in std::fs::read_dir(directory)? {
+        let name = entry?.file_name();
+        if let Some(number) = name.to_str().and_then(|name| name.parse().ok())
+            && number >= FIRST
+        {
+            open.push(number);
+        }
+    }
+    Ok(open)
 }
 
 /// Returns the socket passed to this process, if any. Later calls return `None`.

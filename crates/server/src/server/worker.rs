@@ -5,7 +5,7 @@ use std::error::Error;
 use belljar::Runtime;
 use serde::de::DeserializeOwned;
 
-use super::Server;
+use super::{Server, inherited};
 use crate::front::WorkerChannel;
 use crate::http::app::Settings;
 use crate::http::face::{Face, Faces};
@@ -15,9 +15,13 @@ use crate::service::Service;
 /// until that ends. `build` makes the runtime from the settings given there. Then this process is
 /// locked down, as far as the kernel can.
 ///
+/// Call this first: it closes all descriptors without close-on-exec, except the standard streams,
+/// since the program that started this one may have left open its own.
+///
 /// # Errors
 ///
-/// Fails if another program started this one, or if `build` fails.
+/// Fails if another program started this one, if open descriptors cannot be listed, or if `build`
+/// fails.
 pub fn serve_worker<S, E>(
     build: impl FnOnce(S) -> Result<Runtime, E>,
 ) -> Result<(), Box<dyn Error + Send + Sync>>
@@ -25,6 +29,7 @@ where
     S: DeserializeOwned,
     E: Into<Box<dyn Error + Send + Sync>>,
 {
+    inherited::close()?;
     let channel = WorkerChannel::begin()?;
     let runtime = build(channel.settings()?).map_err(Into::into)?;
     let reactor = tokio::runtime::Builder::new_multi_thread().enable_all().build()?;

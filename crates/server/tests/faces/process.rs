@@ -1,6 +1,8 @@
 //! A worker process of a program that is no server.
 
 use std::io::{Read, Write};
+use std::net::TcpListener;
+use std::os::fd::AsRawFd;
 use std::path::PathBuf;
 use std::process::Command;
 use std::time::{Duration, Instant};
@@ -8,6 +10,7 @@ use std::time::{Duration, Instant};
 use belljar::Runtime;
 use belljar_server::front::WorkerProcess;
 use belljar_server::serve_worker;
+use rustix::io::FdFlags;
 use serde_json::{Value, json};
 
 use crate::guest;
@@ -71,6 +74,20 @@ fn a_worker_runs_code_for_its_key_alone() {
         assert_eq!(field(worker.id(), "NoNewPrivs").as_deref(), Some("1"));
         assert_eq!(field(worker.id(), "Seccomp").as_deref(), Some("2"));
     }
+}
+
+/// C libraries open files that programs inherit, and service managers pass sockets.
+#[test]
+fn a_worker_keeps_no_descriptor_of_its_parent() {
+    let socket = TcpListener::bind("127.0.0.1:0").unwrap();
+    rustix::io::fcntl_setfd(&socket, FdFlags::empty()).unwrap();
+    let inherited = std::fs::read_link(format!("/proc/self/fd/{}", socket.as_raw_fd())).unwrap();
+    let worker = worker();
+    run(&worker, worker.authorization(), "print");
+    let open = std::fs::read_dir(format!("/proc/{}/fd", worker.id())).unwrap();
+    let open: Vec<_> = open.map(|entry| std::fs::read_link(entry.unwrap().path())).collect();
+    assert!(open.len() > 3, "{open:?}");
+    assert!(!open.iter().flatten().any(|path| *path == inherited), "{open:?}");
 }
 
 #[test]

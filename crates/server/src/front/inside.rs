@@ -21,8 +21,8 @@ use crate::http::app::{App, Settings};
 use crate::http::auth::{Key, Keys};
 use crate::http::forwarded::TrustedProxy;
 use crate::http::listen::Listener;
+use crate::service::ServiceBuilder;
 use crate::service::owner::today;
-use crate::service::{Service, ServiceBuilder};
 
 /// How often a worker reports.
 const REPORT: Duration = Duration::from_secs(1);
@@ -131,8 +131,12 @@ impl WorkerChannel {
             obey(&control, &told, &changed, &key, &connections);
             told.gone.cancel();
         })?;
-        let reports = report(self.control, service, keys, hello.account, hello.state.is_some());
-        tokio::spawn(reports);
+        let (account, has_state) = (hello.account, hello.state.is_some());
+        tokio::spawn(report(self.control, move || Report {
+            is_idle: service.is_idle(has_state),
+            day: today(),
+            fuel: keys.owner_named(&account).map_or(0, |owner| owner.fuel_today()),
+        }));
         Ok((app, Listener::Front(listener.into()), ends))
     }
 }
@@ -183,24 +187,35 @@ fn obey(
     }
 }
 
-/// Sends reports until the front no longer reads them.
-async fn report(
-    control: Arc<StdUnixStream>,
-    service: Service,
-    keys: Keys,
-    account: String,
-    has_state: bool,
-) {
+/// Sends reports until the front has exited. A front that is paused reads them later.
+async fn report(control: Arc<StdUnixStream>, current: impl Fn() -> Report) {
     loop {
-        let day = today();
-        let report = Report {
-            is_idle: service.is_idle(has_state),
-            day,
-            fuel: keys.owner_named(&account).map_or(0, |owner| owner.fuel_today()),
-        };
-        if send(&*control, &report, &[]).is_err() {
+        if let Err(error) = send(&*control, &current(), &[])
+            && error.kind() != io::ErrorKind::WouldBlock
+        {
             return;
         }
         tokio::time::sleep(REPORT).await;
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use tokio::io::AsyncReadExt;
+
+    use super::*;
+
+    #[tokio::test]
+    async fn reports_continue_after_the_front_was_paused() {
+        let (front, worker) = StdUnixStream::pair().unwrap();
+        while send(&worker, &Report::default(), &[]).is_ok() {}
+        tokio::spawn(report(Arc::new(worker), Report::default));
+        tokio::time::sleep(REPORT / 2).await;
+        front.set_nonblocking(true).unwrap();
+        let mut front = UnixStream::from_std(front).unwrap();
+        let mut waiting = [0; 4096];
+        while front.try_read(&mut waiting).is_ok() {}
+        let next = tokio::time::timeout(REPORT * 5, front.read_u32_le()).await;
+        assert!(next.unwrap().is_ok());
     }
 }

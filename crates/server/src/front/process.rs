@@ -7,7 +7,7 @@ use std::os::unix::process::CommandExt;
 use std::process::Command;
 use std::sync::{Arc, Condvar, Mutex, PoisonError, mpsc};
 use std::thread::JoinHandle;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use axum::http::HeaderValue;
 use data_encoding::HEXLOWER;
@@ -18,10 +18,10 @@ use tokio_util::sync::CancellationToken;
 
 use super::account::Account;
 use super::channel::send;
-use super::hello::{Hello, Order, STALL};
+use super::hello::{Hello, Order};
 use super::log;
 use super::spawner::{LOOK, Started, half};
-use super::worker::Worker;
+use super::worker::{Watch, Worker};
 use crate::http::auth::Key;
 use crate::lock::lock;
 use crate::scratch::Scratch;
@@ -236,6 +236,7 @@ async fn attend(
 ) -> String {
     let memory = half();
     let mut tick = tokio::time::interval(LOOK);
+    let mut watch = Watch::new(Instant::now());
     let listening = worker.listen(reports, |_| {});
     tokio::pin!(listening);
     loop {
@@ -245,7 +246,7 @@ async fn attend(
             _ = tick.tick() => {}
         }
         started.look(memory);
-        if worker.seen().reported.elapsed() > STALL {
+        if watch.is_stalled(worker.seen().reported, Instant::now()) {
             started.excess = Some("it did not respond any more");
             break;
         }

@@ -21,7 +21,7 @@ use tokio_util::sync::CancellationToken;
 use tower::Service;
 
 use super::channel::send;
-use super::hello::{Order, Report};
+use super::hello::{Order, Report, STALL};
 use crate::http::listen::{HEAD_TIME, MAX_HEAD};
 use crate::lock::lock;
 
@@ -32,6 +32,8 @@ const IDLE: Duration = Duration::from_secs(HEAD_TIME.as_secs() / 2);
 const MAX_IDLE: usize = 64;
 /// How long to wait until a worker may read again.
 const AGAIN: Duration = Duration::from_millis(50);
+/// Time between two looks at a worker after which this process has stood still itself.
+const LATE: Duration = Duration::from_secs(5);
 /// Maximum size of a report.
 const MAX_REPORT: u32 = 4 << 10;
 
@@ -61,6 +63,13 @@ pub(super) struct Seen {
     pub used: Instant,
     pub report: Report,
     pub reported: Instant,
+}
+
+/// Notices a worker that no longer reports.
+pub(super) struct Watch {
+    looked: Instant,
+    /// Silence before this is not the worker's.
+    since: Instant,
 }
 
 /// A use of a worker. Meanwhile, the worker is not stopped as idle.
@@ -173,6 +182,25 @@ impl Worker {
     }
 }
 
+impl Watch {
+    pub(super) fn new(now: Instant) -> Self {
+        Self {
+            looked: now,
+            since: now,
+        }
+    }
+
+    /// Whether a worker that reported last at `reported` has stalled. Called every second or more
+    /// often; if not, this process was paused, and could not read reports.
+    pub(super) fn is_stalled(&mut self, reported: Instant, now: Instant) -> bool {
+        if now.duration_since(self.looked) > LATE {
+            self.since = now;
+        }
+        self.looked = now;
+        now.duration_since(self.since.max(reported)) > STALL
+    }
+}
+
 impl User {
     /// Makes this a use after which the worker has been idle as long as before.
     pub(super) fn unnoticed(mut self) -> Self {
@@ -217,5 +245,24 @@ impl Service<Uri> for Connector {
             UnixStream::from_std(near).map(TokioIo::new)
         };
         ready(connect())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_worker_stalls_only_while_its_front_runs() {
+        let begin = Instant::now();
+        let at = |seconds| begin + Duration::from_secs(seconds);
+        let mut watch = Watch::new(begin);
+        let mut is_stalled = |reported, now| watch.is_stalled(at(reported), at(now));
+        assert!((1..=30).all(|now| !is_stalled(0, now)));
+        assert!(is_stalled(0, 31));
+        assert!(!is_stalled(31, 32));
+        // Paused for an hour.
+        assert!((3600..=3630).all(|now| !is_stalled(32, now)));
+        assert!(is_stalled(32, 3631));
     }
 }

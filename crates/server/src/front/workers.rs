@@ -7,7 +7,7 @@ use std::os::unix::net::UnixStream as StdUnixStream;
 use std::path::PathBuf;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex};
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use axum::http::HeaderValue;
 use belljar::store::{Condition, Put, Store};
@@ -20,11 +20,11 @@ use tokio_util::sync::CancellationToken;
 
 use super::account::Account;
 use super::channel::send;
-use super::hello::{Hello, Order, STALL};
+use super::hello::{Hello, Order};
 use super::log::{self, Log};
 use super::relay;
 use super::spawner::{End, Spawner};
-use super::worker::{User, Worker};
+use super::worker::{User, Watch, Worker};
 use crate::http::auth::{Key, Keys};
 use crate::lock::lock;
 use crate::service::owner::KeyLimits;
@@ -256,6 +256,7 @@ impl Workers {
     ) {
         let mut told = self.limits(&account);
         let mut tick = tokio::time::interval(Duration::from_secs(1));
+        let mut watch = Watch::new(Instant::now());
         let listening = worker.listen(reports, |report| account.note_fuel(report));
         tokio::pin!(listening);
         loop {
@@ -263,6 +264,7 @@ impl Workers {
                 () = &mut listening => break,
                 _ = tick.tick() => {}
             }
+            let is_stalled = watch.is_stalled(worker.seen().reported, Instant::now());
             if worker.is_stopping.load(Ordering::Acquire) {
                 continue;
             }
@@ -272,7 +274,7 @@ impl Workers {
                 let (all, account, worker) =
                     (Arc::clone(&self), Arc::clone(&account), Arc::clone(&worker));
                 tokio::spawn(all.put_away(account, worker, !is_known));
-            } else if worker.seen().reported.elapsed() > STALL {
+            } else if is_stalled {
                 worker.is_stalled.store(true, Ordering::Release);
                 let _ = self.end(worker.id).await;
             }
@@ -453,7 +455,7 @@ mod tests {
     async fn requests_that_wait_for_a_start_are_told_how_it_failed() {
         let workers = workers("sleep .3; exit 3", 9).await;
         let settings = Settings::default();
-        let begun = std::time::Instant::now();
+        let begun = Instant::now();
         let asked = (0..9).map(|_| {
             let account = workers.account("one");
             let whose = Whose::of_sandbox(account, &workers.keys).unwrap();

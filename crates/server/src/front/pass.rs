@@ -41,12 +41,12 @@ const OF_CONNECTION: [HeaderName; 8] = [
     TRANSFER_ENCODING,
     UPGRADE,
 ];
-/// Headers that a worker's response may have. [`confine`] allows certain values of some others.
+/// Headers that a worker's response may have. [`confine`] allows or sets certain values of some
+/// others.
 /// CORS and the request id are the front's own.
-const OF_WORKERS: [HeaderName; 17] = [
+const OF_WORKERS: [HeaderName; 16] = [
     ACCEPT_RANGES,
     ALLOW,
-    CACHE_CONTROL,
     CONTENT_DISPOSITION,
     CONTENT_LENGTH,
     CONTENT_RANGE,
@@ -64,6 +64,8 @@ const OF_WORKERS: [HeaderName; 17] = [
 ];
 /// Lets browsers show a worker's response, but run no script with the origin of the server.
 const SANDBOX: HeaderValue = HeaderValue::from_static("default-src 'none'; sandbox");
+/// Keeps a worker's response out of caches that other accounts use.
+const PRIVATE: HeaderValue = HeaderValue::from_static("private, no-cache");
 const WEBSOCKET: HeaderValue = HeaderValue::from_static("websocket");
 
 /// Forwards a request to the account's worker.
@@ -194,6 +196,7 @@ fn confine(headers: &mut HeaderMap) {
     for name in others {
         headers.remove(name);
     }
+    headers.insert(CACHE_CONTROL, PRIVATE);
     headers.insert(CONTENT_SECURITY_POLICY, SANDBOX);
     headers.insert(X_CONTENT_TYPE_OPTIONS, HeaderValue::from_static("nosniff"));
 }
@@ -303,6 +306,8 @@ mod tests {
         let removed = [
             ("access-control-allow-origin", "*"),
             ("alt-svc", "h2=\"elsewhere:443\""),
+            ("cache-control", "public, max-age=31536000"),
+            ("cdn-cache-control", "max-age=31536000"),
             ("clear-site-data", "\"*\""),
             ("connection", "close, etag"),
             ("content-security-policy", "script-src *"),
@@ -324,6 +329,7 @@ mod tests {
             headers.append(name, value.parse().unwrap());
         }
         confine(&mut headers);
+        assert_eq!(headers.remove(CACHE_CONTROL), Some(PRIVATE));
         assert_eq!(headers.remove(CONTENT_SECURITY_POLICY), Some(SANDBOX));
         assert_eq!(headers.remove(X_CONTENT_TYPE_OPTIONS).unwrap(), "nosniff");
         let left: Vec<(&str, &str)> =

@@ -50,6 +50,7 @@ use crate::http::app::App;
 use crate::http::face::Face;
 use crate::http::health::{OPEN_METRICS, check_operator};
 use crate::http::problem::Problem;
+use crate::service::Service;
 
 /// How long a result of `/readyz` is reused.
 const STANDS: Duration = Duration::from_secs(2);
@@ -210,7 +211,7 @@ impl Front {
 
     async fn metrics(&self, headers: &HeaderMap) -> Result<Response, Problem> {
         check_operator(&self.0.app, headers)?;
-        let mut pages = Pages::default();
+        let mut pages = Pages::with_families_of(&Service::metric_families());
         // Requests that no worker saw.
         let own = self.0.app.service().metrics();
         let is_http = |line: &&str| line.contains("belljar_http_");

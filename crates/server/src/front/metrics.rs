@@ -3,41 +3,55 @@
 use std::collections::BTreeMap;
 use std::fmt::Write;
 
+/// Suffixes of series by the type of their family.
+const SUFFIXES: [(&str, &str); 5] = [
+    ("", "gauge"),
+    ("_total", "counter"),
+    ("_bucket", "histogram"),
+    ("_count", "histogram"),
+    ("_sum", "histogram"),
+];
+/// Maximum number of labels of a series.
+const MAX_LABELS: usize = 8;
+
 /// A metric family: its metadata and series.
 #[derive(Default)]
 struct Family {
+    kind: String,
     about: Vec<String>,
     series: Vec<String>,
 }
 
 /// Merges OpenMetrics pages.
-#[derive(Default)]
 pub(super) struct Pages(BTreeMap<String, Family>);
 
 impl Pages {
-    /// Adds the page of an account. Skips lines that do not have the expected form, since a
+    /// Takes the families, but no series, from `page`. Workers are of the same program as the front
+    /// and have the same ones.
+    pub(super) fn with_families_of(page: &str) -> Self {
+        let mut families = BTreeMap::<String, Family>::new();
+        for line in page.lines() {
+            let mut words = line.splitn(4, ' ');
+            if let (Some("#"), Some(what), Some(name), Some(text)) =
+                (words.next(), words.next(), words.next(), words.next())
+            {
+                let family = families.entry(name.to_owned()).or_default();
+                if what == "TYPE" {
+                    text.clone_into(&mut family.kind);
+                }
+                family.about.push(line.to_owned());
+            }
+        }
+        Self(families)
+    }
+
+    /// Adds the series of an account. Skips lines that do not have the expected form, since a
     /// compromised worker may send anything.
     pub(super) fn add(&mut self, account: &str, page: &str) {
         let account = account.replace('\\', "\\\\").replace('"', "\\\"").replace('\n', "\\n");
-        let mut current = String::new();
         for line in page.lines() {
-            if let Some(about) = line.strip_prefix("# ") {
-                let mut words = about.split(' ');
-                let (Some("HELP" | "TYPE" | "UNIT"), Some(name)) = (words.next(), words.next())
-                else {
-                    continue;
-                };
-                if !is_name(name) {
-                    continue;
-                }
-                name.clone_into(&mut current);
-                let family = self.0.entry(current.clone()).or_default();
-                if family.series.is_empty() && !family.about.iter().any(|known| known == line) {
-                    family.about.push(line.to_owned());
-                }
-            } else if let Some((name, labels, value)) = parts(line)
-                && name.starts_with(&*current)
-                && let Some(family) = self.0.get_mut(&current)
+            if let Some((name, labels, value)) = parts(line)
+                && let Some(family) = self.family(name)
             {
                 let own = format!("account=\"{account}\"");
                 let labels = [vec![own.as_str()], labels].concat().join(",");
@@ -46,14 +60,20 @@ impl Pages {
         }
     }
 
+    /// The family of a series.
+    fn family(&mut self, series: &str) -> Option<&mut Family> {
+        let name = SUFFIXES.into_iter().find_map(|(suffix, kind)| {
+            let name = series.strip_suffix(suffix)?;
+            (self.0.get(name)?.kind == kind).then_some(name)
+        })?;
+        self.0.get_mut(name)
+    }
+
     /// Returns the merged page, with the number of workers and of those without a page.
     pub(super) fn page(self, workers: usize, silent: usize) -> String {
         let mut text = String::new();
-        for (name, family) in self.0.into_iter().filter(|(_, family)| !family.series.is_empty()) {
-            for line in family.about.iter().filter(|line| line.split(' ').nth(2) == Some(&name)) {
-                let _ = writeln!(text, "{line}");
-            }
-            for line in family.series {
+        for family in self.0.into_values().filter(|family| !family.series.is_empty()) {
+            for line in family.about.iter().chain(&family.series) {
                 let _ = writeln!(text, "{line}");
             }
         }
@@ -68,24 +88,27 @@ impl Pages {
     }
 }
 
-fn is_name(name: &str) -> bool {
-    name.starts_with("belljar_")
-        && name.bytes().all(|byte| byte.is_ascii_alphanumeric() || byte == b'_')
-}
-
 /// The name of a series, its labels except the account, which the front sets, and its value.
 fn parts(line: &str) -> Option<(&str, Vec<&str>, &str)> {
     let (series, value) = line.rsplit_once(' ')?;
-    value.parse::<f64>().ok()?;
+    if !value.parse::<f64>().ok()?.is_finite() || line.contains(|one: char| one.is_ascii_control())
+    {
+        return None;
+    }
     let (name, text) = match series.split_once('{') {
         Some((name, text)) => (name, text.strip_suffix('}')?),
         None => (series, ""),
     };
-    let mut labels = Vec::new();
+    let (mut labels, mut names) = (Vec::new(), Vec::new());
     let mut rest = text;
     while !rest.is_empty() {
         let (label, after) = rest.split_at(label(rest)?);
-        if !label.starts_with("account=") {
+        let (name, _) = label.split_once('=')?;
+        if names.contains(&name) || names.len() == MAX_LABELS {
+            return None;
+        }
+        names.push(name);
+        if name != "account" {
             labels.push(label);
         }
         rest = match after {
@@ -93,14 +116,17 @@ fn parts(line: &str) -> Option<(&str, Vec<&str>, &str)> {
             _ => after.strip_prefix(',')?,
         };
     }
-    is_name(name).then_some((name, labels, value))
+    Some((name, labels, value))
 }
 
 /// The length of the label at the start of a text; `None` if it is invalid.
 fn label(text: &str) -> Option<usize> {
     let (name, value) = text.split_once("=\"")?;
     let is_fine = |byte: u8| byte.is_ascii_alphanumeric() || byte == b'_';
-    if name.is_empty() || !name.bytes().all(is_fine) {
+    // Names with two underscores have a meaning for Prometheus.
+    let is_reserved =
+        name.starts_with(|first: char| first.is_ascii_digit()) || name.starts_with("__");
+    if name.is_empty() || is_reserved || !name.bytes().all(is_fine) {
         return None;
     }
     let mut bytes = value.bytes().enumerate();
@@ -118,6 +144,8 @@ fn label(text: &str) -> Option<usize> {
 mod tests {
     use super::*;
 
+    const OWN: &str = "# HELP belljar_runs Runs.\n# TYPE belljar_runs counter\n# EOF\n";
+
     #[test]
     fn series_of_one_family_are_together() {
         let page = |runs: u32| {
@@ -127,7 +155,7 @@ mod tests {
                  # TYPE belljar_fuel counter\nbelljar_fuel_total 5\n# EOF\n"
             )
         };
-        let mut pages = Pages::default();
+        let mut pages = Pages::with_families_of(&page(0));
         pages.add("one", &page(1));
         pages.add("t\"wo", &page(2));
         assert_eq!(
@@ -153,14 +181,10 @@ mod tests {
             ("\"a\\b\nc", "\\\"a\\\\b\\nc"),
             ("wö", "wö"),
         ] {
-            let mut pages = Pages::default();
-            pages.add(
-                name,
-                &format!(
-                    "# TYPE belljar_account_runs counter\n\
-                     belljar_account_runs_total{{kind=\"a,b\",account=\"{escaped}\"}} 1\n"
-                ),
-            );
+            let mut pages = Pages::with_families_of("# TYPE belljar_account_runs counter");
+            let series =
+                format!("belljar_account_runs_total{{kind=\"a,b\",account=\"{escaped}\"}} 1\n");
+            pages.add(name, &series);
             let page = pages.page(1, 0);
             let series =
                 format!("belljar_account_runs_total{{account=\"{escaped}\",kind=\"a,b\"}} 1\n");
@@ -170,12 +194,13 @@ mod tests {
 
     #[test]
     fn a_worker_cannot_speak_for_another() {
-        let mut pages = Pages::default();
+        let mut pages = Pages::with_families_of(OWN);
         pages.add(
             "one",
-            "# TYPE belljar_runs counter\nbelljar_runs_total{} 1} 2\nother_total 3\nbelljar_fuel 4\n\
-             belljar_runs_total{kind=\"a\\\"} 5\n\
-             belljar_runs_total{account=\"two\"} 7\nbelljar_runs_total{kind=\"} 5\nbelljar_runs_total x\n# TYPE other counter\n\
+            "belljar_runs_total{} 1} 2\nother_total 3\nbelljar_fuel 4\nbelljar_runs 4\n\
+             belljar_runs_total{kind=\"a\\\"} 5\nbelljar_workers 1\n\
+             belljar_runs_total{account=\"two\"} 7\nbelljar_runs_total{kind=\"} 5\n\
+             belljar_runs_total x\n\
              belljar_runs_total{a=\"\\x\"} 8\nbelljar_runs_total{a=\"b\"c=\"d\"} 8\n\
              belljar_runs_total{a=\"b\"} 1 # {account=\"two\"} 8\n\
              belljar_runs_total{route=\"/v1/runs/{id}\"} 6\n",
@@ -189,5 +214,33 @@ mod tests {
                 "belljar_runs_total{account=\"one\",route=\"/v1/runs/{id}\"} 6"
             ]
         );
+    }
+
+    /// Prometheus discards the whole page for one line in another form.
+    #[test]
+    fn a_worker_cannot_spoil_the_page() {
+        let mut pages = Pages::with_families_of(OWN);
+        for line in [
+            "# TYPE belljar_runs nonsense",
+            "# TYPE belljar_runs gauge",
+            "# HELP belljar_runs",
+            "# UNIT belljar_runs seconds",
+            "# TYPE belljar_other counter",
+            "belljar_other_total 1",
+            "belljar_runs_total{1a=\"b\"} 1",
+            "belljar_runs_total{a=\"b\",a=\"c\"} 1",
+            "belljar_runs_total{account=\"b\",account=\"c\"} 1",
+            "belljar_runs_total{__name__=\"up\"} 1",
+            "belljar_runs_total{a=\"b\0\"} 1",
+            "belljar_runs_total +nan",
+            "belljar_runs_total 1e999",
+            "# EOF",
+        ] {
+            pages.add("one", line);
+        }
+        let labels: Vec<String> = (0..=MAX_LABELS).map(|n| format!("l{n}=\"\"")).collect();
+        pages.add("one", &format!("belljar_runs_total{{{}}} 1", labels.join(",")));
+        let without = Pages::with_families_of(OWN).page(1, 0);
+        assert_eq!(pages.page(1, 0), without);
     }
 }

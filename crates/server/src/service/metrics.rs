@@ -227,6 +227,15 @@ impl Metrics {
         metrics
     }
 
+    fn page(&self) -> String {
+        let registry = lock(&self.registry);
+        let mut text = String::new();
+        if encode(&mut text, &registry).is_err() {
+            let _ = text.write_str("# EOF\n");
+        }
+        text
+    }
+
     pub(super) fn ran(&self, owner: &Owner, outcome: &Outcome, waited: Option<Waited>) {
         let kind = match &outcome.error_detail {
             Some(detail) => format!("{:?}", detail.kind).to_lowercase(),
@@ -312,6 +321,36 @@ impl Service {
         self.shared.metrics.answered(method, route, status, owner);
     }
 
+    /// A page with all families. Pages of services leave out those that have no series yet.
+    pub(crate) fn metric_families() -> String {
+        let metrics = Metrics::new();
+        let (account, kind) = (String::new(), String::new());
+        let request = Request {
+            method: "",
+            route: String::new(),
+            status: 0,
+        };
+        metrics.requests.get_or_create(&request).inc();
+        let status = AccountStatus {
+            account: account.clone(),
+            status: 0,
+        };
+        metrics.account_requests.get_or_create(&status).inc();
+        let by_account = AccountKind {
+            account: account.clone(),
+            kind: kind.clone(),
+        };
+        metrics.account_runs.get_or_create(&by_account).inc();
+        metrics.account_fuel.get_or_create(&Account { account }).inc();
+        metrics.store.get_or_create(&Operation { operation: "" }).observe(0.0);
+        metrics.runs.get_or_create(&Kind { kind }).inc();
+        metrics.work.get_or_create(&What { what: "" }).inc();
+        metrics.refusals.get_or_create(&Code { code: "" }).inc();
+        metrics.sessions.get_or_create(&Status { status: "" }).inc();
+        metrics.stored.get_or_create(&What { what: "" }).inc();
+        metrics.page()
+    }
+
     /// All metrics as Prometheus text.
     #[must_use]
     pub fn metrics(&self) -> String {
@@ -351,12 +390,7 @@ impl Service {
         if let Ok(open) = std::fs::read_dir("/proc/self/fd") {
             metrics.descriptors.set(gauge(open.count()));
         }
-        let registry = lock(&metrics.registry);
-        let mut text = String::new();
-        if encode(&mut text, &registry).is_err() {
-            let _ = text.write_str("# EOF\n");
-        }
-        text
+        metrics.page()
     }
 }
 
@@ -380,6 +414,15 @@ mod tests {
     use crate::service::owner::KeyLimits;
 
     #[test]
+    fn all_families_are_listed() {
+        let source = include_str!("metrics.rs").lines();
+        let registered = source.filter(|line| line.trim().starts_with("registry.register("));
+        let families = Service::metric_families();
+        let listed = families.lines().filter(|line| line.starts_with("# TYPE "));
+        assert_eq!(listed.count(), registered.count(), "{families}");
+    }
+
+    #[test]
     fn series_are_bounded() {
         let metrics = Metrics::new();
         for n in 0..1000 {
@@ -388,8 +431,7 @@ mod tests {
             metrics.answered(&method, None, StatusCode::OK, Some(&owner));
             metrics.used(&owner, 1);
         }
-        let mut page = String::new();
-        encode(&mut page, &lock(&metrics.registry)).unwrap();
+        let page = metrics.page();
         let count = |name: &str| page.lines().filter(|line| line.starts_with(name)).count();
         assert_eq!(count("belljar_account_requests_total{"), MAX_ACCOUNTS + 1);
         assert_eq!(count("belljar_account_fuel_total{"), MAX_ACCOUNTS + 1);

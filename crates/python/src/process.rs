@@ -67,6 +67,13 @@ impl Process {
     }
 }
 
+impl Drop for Process {
+    /// Lets other threads of Python run meanwhile. The garbage collector may drop it.
+    fn drop(&mut self) {
+        Python::try_attach(|py| self.stop(py));
+    }
+}
+
 /// Runs guests for the process that started this one, until that ends.
 #[pyfunction]
 pub(crate) fn work(py: Python<'_>) -> PyResult<()> {

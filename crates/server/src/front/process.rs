@@ -29,6 +29,8 @@ use crate::service::owner::KeyLimits;
 
 /// How long to read what a worker that has ended wrote to standard error.
 const LAST_LINES: Duration = Duration::from_secs(1);
+/// How long to wait until its directory is removed.
+const LAST_FILES: Duration = Duration::from_secs(2);
 /// The only account of such a worker.
 const ACCOUNT: &str = "process";
 
@@ -107,9 +109,9 @@ impl WorkerProcess {
             let shared = Arc::clone(&shared);
             move || {
                 let tell = |worker| drop(begun.send(worker));
-                match supervise(command, ours, theirs, authorization, &shared, tell) {
-                    Ok(how) => shared.end(how),
-                    Err(error) => drop(begun.send(Err(error))),
+                let ended = supervise(command, ours, theirs, authorization, &shared, tell);
+                if let Err(error) = ended {
+                    drop(begun.send(Err(error)));
                 }
             }
         })?;
@@ -152,14 +154,16 @@ impl WorkerProcess {
         waited.map_or(None, |(how, _)| how.clone())
     }
 
-    /// Kills the process, and waits until nothing of it is left. In a forked process, does nothing.
+    /// Kills the process, waits until it is gone, and removes its directory. Many files are removed
+    /// later. In a forked process, does nothing.
     pub fn stop(&self) {
         if self.is_forked() {
             return;
         }
         self.shared.stop.cancel();
-        let thread = lock(&self.thread).take();
-        if let Some(thread) = thread {
+        // Held while waiting, so that another thread that stops it waits, too.
+        let mut thread = lock(&self.thread);
+        if let Some(thread) = thread.take() {
             // Fails only if the thread panicked.
             let _ = thread.join();
         }
@@ -194,7 +198,7 @@ impl Shared {
     }
 }
 
-/// Starts the worker, waits until it has ended, and returns how.
+/// Starts the worker, and waits until it has ended.
 fn supervise(
     mut command: Command,
     ours: StdUnixStream,
@@ -202,7 +206,7 @@ fn supervise(
     authorization: HeaderValue,
     shared: &Arc<Shared>,
     begun: impl FnOnce(io::Result<(Arc<Worker>, u32)>),
-) -> io::Result<String> {
+) -> io::Result<()> {
     let reactor = tokio::runtime::Builder::new_current_thread().enable_all().build()?;
     let _entered = reactor.enter();
     // Without a directory, only large uploads fail.
@@ -224,7 +228,23 @@ fn supervise(
         let _ = tokio::time::timeout(LAST_LINES, logging).await;
         how
     });
-    Ok(how)
+    shared.end(how);
+    if let Some(directory) = directory {
+        remove(directory);
+    }
+    Ok(())
+}
+
+/// Removes a directory. Code that has broken out may have made millions of files there, so this
+/// waits only for a while. If this process ends first, the next one continues.
+fn remove(directory: Scratch) {
+    let (removing, removed) = mpsc::channel::<()>();
+    // If it cannot be started, this thread has removed the directory.
+    let _ = std::thread::Builder::new().name("remove".into()).spawn(move || {
+        drop(directory);
+        drop(removing);
+    });
+    let _ = removed.recv_timeout(LAST_FILES);
 }
 
 /// Waits for the end of a worker, or for a reason to kill it.
@@ -252,4 +272,44 @@ async fn attend(
         }
     }
     started.end().how
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const PATIENCE: Duration = Duration::from_mins(1);
+
+    fn start(script: &str) -> WorkerProcess {
+        let mut shell = Command::new("sh");
+        shell.args(["-c", script]);
+        WorkerProcess::start(shell, &()).unwrap()
+    }
+
+    #[test]
+    fn the_end_does_not_wait_for_the_files() {
+        let worker = start("cd $TMPDIR && seq 100000 | xargs touch; pwd >&2");
+        let how = worker.ended(PATIENCE).unwrap();
+        let directory = how.strip_prefix("it ended with status 0: ").unwrap();
+        assert!(std::fs::exists(directory).unwrap());
+        worker.stop();
+        let begun = Instant::now();
+        while std::fs::exists(directory).unwrap() {
+            assert!(begun.elapsed() < PATIENCE);
+            std::thread::sleep(Duration::from_millis(10));
+        }
+    }
+
+    #[test]
+    fn each_thread_that_stops_a_worker_waits_for_its_end() {
+        let worker = start("read -r end; sleep 60");
+        std::thread::scope(|scope| {
+            for _ in 0..8 {
+                scope.spawn(|| {
+                    worker.stop();
+                    assert!(worker.ended(Duration::ZERO).is_some());
+                });
+            }
+        });
+    }
 }

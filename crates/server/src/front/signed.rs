@@ -19,9 +19,15 @@ const REST: Duration = Duration::from_secs(1);
 
 type Sandboxes = Vec<(Arc<Account>, String)>;
 
-/// The sandboxes of running workers, and when they were listed.
+/// The sandboxes of running workers.
 #[derive(Default)]
-pub(super) struct Listed(Mutex<Option<(Instant, Sandboxes)>>);
+pub(super) struct Listed(Mutex<Option<List>>);
+
+struct List {
+    begun: Instant,
+    ended: Instant,
+    sandboxes: Sandboxes,
+}
 
 #[derive(Deserialize)]
 struct Sandbox {
@@ -42,16 +48,25 @@ impl Listed {
         let asked = Instant::now();
         loop {
             let mut listed = self.0.lock().await;
-            if listed.as_ref().is_none_or(|(when, _)| when.elapsed() >= REST) {
-                *listed = Some((Instant::now(), sandboxes(list().await)));
+            // A worker that does not answer makes this take longer than `REST`. Those who wait
+            // meanwhile share the list.
+            if listed.as_ref().is_none_or(|list| list.ended.elapsed() >= REST) {
+                let begun = Instant::now();
+                let sandboxes = sandboxes(list().await);
+                *listed = Some(List {
+                    begun,
+                    ended: Instant::now(),
+                    sandboxes,
+                });
             }
-            let (when, all) = listed.as_ref()?;
-            let found = all.iter().find(|(account, id)| account.credentials.signed(id, uri));
-            if found.is_some() || *when >= asked {
+            let known = listed.as_ref()?;
+            let mut all = known.sandboxes.iter();
+            let found = all.find(|(account, id)| account.credentials.signed(id, uri));
+            if found.is_some() || known.begun >= asked {
                 return found.map(|(account, _)| Arc::clone(account));
             }
             // The sandbox may be newer than the list.
-            let rest = REST.saturating_sub(when.elapsed());
+            let rest = REST.saturating_sub(known.ended.elapsed());
             drop(listed);
             tokio::time::sleep(rest).await;
         }
@@ -71,6 +86,10 @@ fn sandboxes(pages: Sandboxes) -> Sandboxes {
 
 #[cfg(test)]
 mod tests {
+    use std::sync::atomic::{AtomicUsize, Ordering};
+
+    use futures_util::future::join_all;
+
     use super::*;
 
     #[test]
@@ -85,5 +104,19 @@ mod tests {
         let listed = sandboxes(vec![(Arc::new(one), page), (Arc::new(two), "[{}]".to_owned())]);
         assert_eq!(listed.len(), MAX_LISTED);
         assert!(listed.iter().all(|(_, id)| id.starts_with(&tag)));
+    }
+
+    #[tokio::test]
+    async fn requests_that_wait_for_slow_workers_share_a_list() {
+        let (listed, lists) = (Listed::default(), AtomicUsize::new(0));
+        let uri = Uri::from_static("/files?signature=v1_none");
+        let list = || async {
+            lists.fetch_add(1, Ordering::Relaxed);
+            tokio::time::sleep(REST + REST / 10).await;
+            Vec::new()
+        };
+        let found = join_all((0..5).map(|_| listed.signer(&uri, list))).await;
+        assert!(found.iter().all(Option::is_none));
+        assert_eq!(lists.load(Ordering::Relaxed), 2);
     }
 }

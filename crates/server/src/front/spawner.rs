@@ -243,20 +243,26 @@ fn start(command: Command, descriptors: Vec<OwnedFd>) -> io::Result<(Started, Op
 }
 
 impl Started {
-    /// Starts a worker, which inherits only variables that [`is_kept`] names, and gets those of
-    /// `command`. `directory` is for its temporary files.
+    /// Starts a worker, which inherits only variables that [`is_kept`] names, as far as `command`
+    /// does not remove them, and gets those of `command`. `directory` is for its temporary files.
     pub(super) fn start(
         mut command: Command,
         control: OwnedFd,
         log: OwnedFd,
         directory: Option<&OsStr>,
     ) -> io::Result<Self> {
-        let of_command = command.get_envs().filter_map(|(name, value)| Some((name, value?)));
-        let of_command: Vec<(OsString, OsString)> =
-            of_command.map(|(name, value)| (name.to_owned(), value.to_owned())).collect();
+        let of_command: Vec<(OsString, Option<OsString>)> = command
+            .get_envs()
+            .map(|(name, value)| (name.to_owned(), value.map(OsStr::to_owned)))
+            .collect();
         command.env_clear();
         command.envs(std::env::vars_os().filter(|(name, _)| name.to_str().is_some_and(is_kept)));
-        command.envs(of_command);
+        for (name, value) in of_command {
+            match value {
+                Some(value) => command.env(name, value),
+                None => command.env_remove(name),
+            };
+        }
         // A worker may write there, so it never gets the shared directory.
         match directory {
             Some(directory) => command.env("TMPDIR", directory),
@@ -395,6 +401,21 @@ mod tests {
         drop(spawner);
         obeying.join().unwrap().unwrap();
         assert!(directories.iter().all(|directory| !directory.exists()), "{directories:?}");
+    }
+
+    #[test]
+    fn a_worker_gets_the_variables_of_its_command() {
+        let mut command = Command::new("sh");
+        command.args(["-c", "env >&2"]);
+        command.env_remove("PATH").env("BELLJAR_TEST", "set");
+        let (mut log, theirs) = io::pipe().unwrap();
+        let (_ours, control) = UnixStream::pair().unwrap();
+        let started = Started::start(command, control.into(), theirs.into(), None);
+        let mut told = String::new();
+        io::Read::read_to_string(&mut log, &mut told).unwrap();
+        started.unwrap().end();
+        assert!(told.lines().any(|line| line == "BELLJAR_TEST=set"), "{told}");
+        assert!(!told.lines().any(|line| line.starts_with("PATH=")), "{told}");
     }
 
     #[test]

@@ -157,6 +157,8 @@ pub(crate) const MAX_DOCUMENT_PROBLEM: usize = 300;
 pub(crate) const MAX_DOCUMENT_PROBLEMS: usize = 100;
 /// Maximum number of documents that a process checks at once.
 pub(crate) const MAX_CHECKED_AT_ONCE: usize = 2;
+/// Maximum time that a run waits for other runs' documents to be checked.
+pub(crate) const MAX_CHECK_WAIT: Duration = Duration::from_secs(1);
 
 /// Maximum number of events in an outcome.
 pub(crate) const MAX_EVENTS: usize = 10_000;

@@ -115,6 +115,7 @@ fn what_is_asked_and_what_comes_back() {
              {MAX_DOCUMENT_PROBLEM} characters each |"
         ),
         format!("checking documents: at most {MAX_CHECKED_AT_ONCE} at once"),
+        format!("at most {} s for the documents of other runs", MAX_CHECK_WAIT.as_secs()),
         format!("| a question about a session | {} s;", QUESTION_TIME.as_secs()),
         format!(
             "(`capture.typed_bytes`, at most {}) | {} of arrays and `bytes`, {} of anything else, {} \

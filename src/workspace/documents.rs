@@ -11,13 +11,13 @@ mod xml;
 
 use std::collections::HashMap;
 use std::io::Read;
-use std::sync::atomic::{AtomicUsize, Ordering};
-use std::sync::{Mutex, MutexGuard, PoisonError};
+use std::sync::{Condvar, Mutex, PoisonError};
+use std::time::{Duration, Instant};
 
 use super::RunFile;
 use crate::limits::{
-    MAX_CHECKED_AT_ONCE, MAX_CHECKED_DOCUMENT, MAX_CHECKED_TOGETHER, MAX_DOCUMENT_PROBLEM,
-    MAX_DOCUMENT_PROBLEMS,
+    MAX_CHECK_WAIT, MAX_CHECKED_AT_ONCE, MAX_CHECKED_DOCUMENT, MAX_CHECKED_TOGETHER,
+    MAX_DOCUMENT_PROBLEM, MAX_DOCUMENT_PROBLEMS,
 };
 
 /// What a document takes of the budget beyond its size, in bytes.
@@ -100,6 +100,9 @@ pub(crate) struct Checker {
     known: HashMap<(u64, Kind), Option<String>>,
     /// Number of problems that may still be reported.
     reports: usize,
+    turns: &'static Turns,
+    /// How long the run may still wait for turns. Other runs may keep them busy.
+    patience: Duration,
 }
 
 impl Checker {
@@ -108,11 +111,14 @@ impl Checker {
             budget: Budget(MAX_CHECKED_TOGETHER),
             known: HashMap::new(),
             reports: MAX_DOCUMENT_PROBLEMS,
+            turns: &TURNS,
+            patience: MAX_CHECK_WAIT,
         }
     }
 
     /// Describes what is wrong with the document `path`, a name of file `number`; `None` if nothing
-    /// is known to be. `open` is only called for a document. Blocks while others are checked.
+    /// is known to be. `open` is only called for a document. Blocks while others are checked, in
+    /// total for at most [`MAX_CHECK_WAIT`].
     pub(crate) fn problem(
         &mut self,
         path: &str,
@@ -136,10 +142,10 @@ impl Checker {
 
     fn read(&mut self, kind: Kind, file: RunFile) -> Option<String> {
         let size = file.size();
-        if size > MAX_CHECKED_DOCUMENT || size > self.budget.0 {
+        if size > MAX_CHECKED_DOCUMENT || size + OPENING > self.budget.0 {
             return None;
         }
-        let _turn = turn();
+        let _turn = self.turns.wait(&mut self.patience)?;
         let mut bytes = Vec::with_capacity(size as usize);
         file.take(size).read_to_end(&mut bytes).ok()?;
         self.check(kind, &bytes)
@@ -161,13 +167,45 @@ impl Checker {
     }
 }
 
-/// Waits until a document may be checked: several runs together would need much memory.
-fn turn() -> MutexGuard<'static, ()> {
-    static TURNS: [Mutex<()>; MAX_CHECKED_AT_ONCE] =
-        [const { Mutex::new(()) }; MAX_CHECKED_AT_ONCE];
-    static NEXT: AtomicUsize = AtomicUsize::new(0);
-    let next = NEXT.fetch_add(1, Ordering::Relaxed) % MAX_CHECKED_AT_ONCE;
-    TURNS[next].lock().unwrap_or_else(PoisonError::into_inner)
+/// Bounds the number of documents checked at once: several together would need much memory.
+#[derive(Debug)]
+struct Turns {
+    free: Mutex<usize>,
+    given_back: Condvar,
+}
+
+static TURNS: Turns = Turns::new(MAX_CHECKED_AT_ONCE);
+
+impl Turns {
+    const fn new(free: usize) -> Self {
+        Self {
+            free: Mutex::new(free),
+            given_back: Condvar::new(),
+        }
+    }
+
+    /// Waits for a turn, for at most `patience`, and takes this time from `patience`.
+    fn wait(&self, patience: &mut Duration) -> Option<Turn<'_>> {
+        let started = Instant::now();
+        let free = self.free.lock().unwrap_or_else(PoisonError::into_inner);
+        let (mut free, _) = self
+            .given_back
+            .wait_timeout_while(free, *patience, |free| *free == 0)
+            .unwrap_or_else(PoisonError::into_inner);
+        *patience = patience.saturating_sub(started.elapsed());
+        *free = free.checked_sub(1)?;
+        Some(Turn(self))
+    }
+}
+
+/// The turn to check a document, which is given back when dropped.
+struct Turn<'a>(&'a Turns);
+
+impl Drop for Turn<'_> {
+    fn drop(&mut self) {
+        *self.0.free.lock().unwrap_or_else(PoisonError::into_inner) += 1;
+        self.0.given_back.notify_one();
+    }
 }
 
 /// Returns what follows the last dot of a name.

@@ -1,12 +1,13 @@
 use std::cell::Cell;
 use std::fmt::Write as _;
 use std::io::{Cursor, Write as _};
+use std::time::Duration;
 
 use belljar_files::{Pool, PoolOptions};
 use zip::ZipWriter;
 use zip::write::SimpleFileOptions;
 
-use super::{Checker, Kind, RunFile, problem_of};
+use super::{Budget, Checker, Kind, RunFile, Turns, problem_of};
 
 const TYPES: &str = "<Types xmlns='t'><Default Extension='rels' ContentType='r'/>\
     <Override PartName='/word/document.xml' ContentType='a.wordprocessingml.document.main+xml'/>\
@@ -89,14 +90,15 @@ fn a_broken_archive_is_found() {
     broken("a.xlsx", b"a,b\n1,2\n", "it is no zip archive");
     let whole = docx(&[]);
     broken("a.docx", &whole[..whole.len() - 30], "it is no zip archive");
-    let mut damaged = whole.clone();
+    let mut damaged = whole;
     let at = memchr::memmem::find(&damaged, b"word/document.xml").unwrap();
     damaged[at + 30] ^= 0x55;
     broken("a.docx", &damaged, "cannot be read");
-    let mut doubled = whole;
-    let end = memchr::memmem::rfind(&doubled, b"PK\x05\x06").unwrap();
-    doubled[end + 10] += 1;
-    assert!(problem_of("a.docx", &doubled).is_some());
+    let mut doubled = docx(&[("word/styles.xmm", "<styles/>")]);
+    while let Some(at) = memchr::memmem::find(&doubled, b"styles.xmm") {
+        doubled[at..at + 10].copy_from_slice(b"styles.xml");
+    }
+    broken("a.docx", &doubled, "two parts have the same name");
 }
 
 #[test]
@@ -285,6 +287,42 @@ fn one_file_is_checked_once() {
     assert_eq!(opened.get(), 41);
 }
 
+#[test]
+fn a_turn_is_waited_for_as_long_as_the_patience_lasts() {
+    let turns = Turns::new(1);
+    let mut patience = Duration::from_millis(50);
+    let turn = turns.wait(&mut patience).unwrap();
+    assert!(turns.wait(&mut patience).is_none());
+    assert_eq!(patience, Duration::ZERO);
+    drop(turn);
+    // A free turn needs no patience.
+    let turn = turns.wait(&mut patience).unwrap();
+    std::thread::scope(|scope| {
+        let waiting = scope.spawn(|| turns.wait(&mut Duration::from_mins(1)).is_some());
+        drop(turn);
+        assert!(waiting.join().unwrap());
+    });
+    assert_eq!(*turns.free.lock().unwrap(), 1);
+}
+
+/// Other runs must not hold up the outcome of a run without limit.
+#[test]
+fn documents_are_not_checked_while_others_have_all_turns() {
+    static BUSY: Turns = Turns::new(0);
+    let patience = Duration::from_millis(50);
+    let mut checker = Checker {
+        turns: &BUSY,
+        patience,
+        ..Checker::new()
+    };
+    let spent = std::mem::replace(&mut checker.budget, Budget(0));
+    assert_eq!(checker.problem("a.docx", 1, || Some(run_file(b""))), None);
+    assert_eq!(checker.patience, patience);
+    checker.budget = spent;
+    assert_eq!(checker.problem("a.docx", 2, || Some(run_file(b"no document"))), None);
+    assert_eq!(checker.patience, Duration::ZERO);
+}
+
 /// The directory of an archive can lead to the same bytes many times.
 #[test]
 fn a_directory_does_not_multiply_its_bytes() {
@@ -420,11 +458,11 @@ fn updates_are_followed() {
     accepted("a.pdf", &updated(&hole, &format!("xref\n0 0\n{both}")));
     let other = updated(&whole, "4 0 obj << /Type /Page >> endobj");
     broken("a.pdf", &other, "no cross-references are at byte");
-    let mut many = whole;
-    for _ in 0..70 {
-        many = updated(&many, &format!("xref\n0 0\n{trailer}"));
-    }
-    accepted("a.pdf", &many);
+    let many = |count| {
+        (0..count).fold(hole.clone(), |all, _| updated(&all, &format!("xref\n0 0\n{trailer}")))
+    };
+    broken("a.pdf", &many(60), "object 3 is missing");
+    accepted("a.pdf", &many(70));
 }
 
 #[test]

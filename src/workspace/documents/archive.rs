@@ -132,7 +132,7 @@ fn read(bytes: &[u8], budget: &mut Budget) -> Result<Parts, Fault> {
     }
     let mut parts = Parts::default();
     let mut content = Vec::new();
-    let mut packed = bytes.len() as u64;
+    let mut left = bytes.len() as u64;
     // Encrypted parts are no XML, and the manifest that says so may be the last part.
     let mut found = Ok(());
     for index in 0..archive.len() {
@@ -141,9 +141,11 @@ fn read(bytes: &[u8], budget: &mut Budget) -> Result<Parts, Fault> {
             .or_else(|error| Fault::problem(format!("part {} cannot be read: {error}", index + 1)));
         let added = part.and_then(|part| {
             // Parts that overlap could be inflated again and again.
-            packed = packed.checked_sub(part.compressed_size()).ok_or(Fault::Unchecked)?;
-            let name = part.name().map_err(|_| Fault::Unchecked)?.into_owned();
-            parts.add(&name, part, &mut content, budget)
+            let packed = part.compressed_size();
+            left = left.checked_sub(packed).ok_or(Fault::Unchecked)?;
+            // Some programs write the separators of Windows.
+            let name = part.name().map_err(|_| Fault::Unchecked)?.replace('\\', "/");
+            parts.add(&name, part, packed, &mut content, budget)
         });
         match added {
             Err(Fault::Unchecked) => return Err(Fault::Unchecked),
@@ -165,17 +167,23 @@ fn spend_directory(bytes: &[u8], budget: &mut Budget) -> Result<(), Fault> {
     const LENGTHS: [usize; 3] = [28, 30, 32];
     /// The number of records of which one could be the directory's end. All of them may be read.
     const MAX_ENDS: usize = 4;
+    const END: &[u8] = b"PK\x05\x06";
+    const LARGE_END: &[u8] = b"PK\x06\x06";
+    /// Where a large end states the number of entries.
+    const ENTRIES: usize = 32;
     /// The end of a file where such a record is, in bytes.
     const TAIL: usize = 128 << 10;
 
     let tail = &bytes[bytes.len().saturating_sub(TAIL)..];
-    for (place, end) in [(tail, b"PK\x05\x06"), (bytes, b"PK\x06\x06")] {
+    for (place, end) in [(tail, END), (bytes, LARGE_END)] {
         if memmem::find_iter(place, end).nth(MAX_ENDS).is_some() {
             return Err(Fault::Unchecked);
         }
     }
-    for (index, at) in memmem::find_iter(bytes, b"PK\x01\x02").enumerate() {
-        if index >= MAX_DOCUMENT_PARTS {
+    let mut entries = 0;
+    for at in memmem::find_iter(bytes, b"PK\x01\x02") {
+        entries += 1;
+        if entries > MAX_DOCUMENT_PARTS as u64 {
             return Err(Fault::Unchecked);
         }
         let length = |field: usize| {
@@ -185,26 +193,37 @@ fn spend_directory(bytes: &[u8], budget: &mut Budget) -> Result<(), Fault> {
         let variable: u64 = LENGTHS.into_iter().filter_map(length).sum();
         budget.spend(GROWTH * (ENTRY + variable))?;
     }
+    // Memory is reserved for as many entries as the end states.
+    let stated = |end: usize| {
+        let entries = bytes.get(end + ENTRIES..end + ENTRIES + 8)?.try_into().ok()?;
+        Some(u64::from_le_bytes(entries))
+    };
+    if memmem::find_iter(bytes, LARGE_END).filter_map(stated).any(|stated| stated > entries) {
+        return Err(Fault::Unchecked);
+    }
     Ok(())
 }
 
 impl Parts {
-    /// Reads a part. `content` is reused.
+    /// Reads a part, which takes `packed` bytes in the archive. `content` is reused.
     fn add(
         &mut self,
         name: &str,
         part: impl Read,
+        packed: u64,
         content: &mut Vec<u8>,
         budget: &mut Budget,
     ) -> Result<(), Fault> {
         let plain = kept(name.trim_start_matches('/'))?;
         let is_xml = matches!(extension(&plain), "xml" | "rels") && !plain.starts_with(INTERFACE);
         let is_media_type = plain == MEDIA_TYPE;
-        let most = match (is_xml, is_media_type) {
-            (true, _) => MAX_DOCUMENT_XML.min(budget.0),
-            (_, true) => (MAX_DOCUMENT_NAME as u64).min(budget.0),
-            _ => budget.0,
-        };
+        let most = budget.0.min(match (is_xml, is_media_type) {
+            (true, _) => MAX_DOCUMENT_XML,
+            (_, true) => MAX_DOCUMENT_NAME as u64,
+            _ => u64::MAX,
+        });
+        // Packed bytes take time even if nothing is inflated from them.
+        budget.spend(packed)?;
         let mut part = part.take(most + 1);
         content.clear();
         let end = if is_xml || is_media_type {
@@ -213,7 +232,7 @@ impl Parts {
             io::copy(&mut part, &mut io::sink()).map(drop)
         };
         let length = most + 1 - part.limit();
-        budget.spend(length)?;
+        budget.spend(length.saturating_sub(packed))?;
         if length > most {
             return Err(Fault::Unchecked);
         }

@@ -45,6 +45,14 @@ fn docx(changed: &[(&str, &str)]) -> Vec<u8> {
     archive(&parts)
 }
 
+/// Changes the name of a part. Both names have the same length.
+fn renamed(mut archive: Vec<u8>, from: &str, to: &str) -> Vec<u8> {
+    while let Some(at) = memchr::memmem::find(&archive, from.as_bytes()) {
+        archive[at..at + to.len()].copy_from_slice(to.as_bytes());
+    }
+    archive
+}
+
 #[track_caller]
 fn broken(name: &str, bytes: &[u8], what: &str) {
     let found = problem_of(name, bytes).unwrap_or_else(|| panic!("{what} was not found"));
@@ -94,10 +102,8 @@ fn a_broken_archive_is_found() {
     let at = memchr::memmem::find(&damaged, b"word/document.xml").unwrap();
     damaged[at + 30] ^= 0x55;
     broken("a.docx", &damaged, "cannot be read");
-    let mut doubled = docx(&[("word/styles.xmm", "<styles/>")]);
-    while let Some(at) = memchr::memmem::find(&doubled, b"styles.xmm") {
-        doubled[at..at + 10].copy_from_slice(b"styles.xml");
-    }
+    let other = docx(&[("word/others.xml", "<styles/>")]);
+    let doubled = renamed(other, "word/others.xml", "word/styles.xml");
     broken("a.docx", &doubled, "two parts have the same name");
 }
 
@@ -149,6 +155,7 @@ fn a_problem_is_one_short_line() {
 /// What valid documents of other programs contain.
 #[test]
 fn unusual_documents_have_no_problem() {
+    accepted("a.docx", &renamed(docx(&[]), "word/styles.xml", r"word\styles.xml"));
     accepted("a.docx", &[b"\xd0\xcf\x11\xe0\xa1\xb1\x1a\xe1", &[0; 512][..]].concat());
     let relations = |inner: &str| RELATIONS.replace("</Relationships>", inner) + "</Relationships>";
     for (name, content) in [
@@ -268,6 +275,26 @@ fn what_is_inflated_counts_also_if_it_is_not_used() {
     assert!(cost("a.docx", &damaged) > 40 << 20);
 }
 
+/// Blocks of a deflated part may be empty.
+#[test]
+fn what_inflates_to_nothing_counts() {
+    let mut zip = ZipWriter::new(Cursor::new(Vec::new()));
+    let options = SimpleFileOptions::default().compression_method(zip::CompressionMethod::Stored);
+    zip.start_file("a", options).unwrap();
+    let nothing = [&b"\0\0\0\xff\xff".repeat(100_000)[..], b"\x01\0\0\xff\xff"].concat();
+    zip.write_all(&nothing).unwrap();
+    let mut bytes = zip.finish().unwrap().into_inner();
+    let entry = memchr::memmem::find(&bytes, b"PK\x01\x02").unwrap();
+    for method in [8, entry + 10] {
+        bytes[method] = 8;
+        let (checksum, size) = (method + 6, method + 14);
+        bytes[checksum..checksum + 4].fill(0);
+        bytes[size..size + 4].fill(0);
+    }
+    broken("a.docx", &bytes, "[Content_Types].xml is missing");
+    assert!(cost("a.docx", &bytes) > 2 * nothing.len() as u64);
+}
+
 #[test]
 fn one_file_is_checked_once() {
     let mut checker = Checker::new();
@@ -335,10 +362,15 @@ fn a_directory_does_not_multiply_its_bytes() {
     zip.shallow_copy_file("1", "2").unwrap();
     accepted("a.docx", &zip.finish().unwrap().into_inner());
 
-    // Any of these could be the directory's end.
+    // Memory is reserved for the stated entries.
     let hole = docx(&[("word/styles.xml", "")]);
+    let large_end = |entries: u64| [&b"PK\x06\x06"[..], &[0; 28], &entries.to_le_bytes()].concat();
+    broken("a.docx", &[large_end(4), hole.clone()].concat(), "which is missing");
+    accepted("a.docx", &[large_end(5), hole.clone()].concat());
+
+    // Any of these could be the directory's end.
     for (count, before, after) in
-        [(4, &b"PK\x06\x06"[..], &b""[..]), (3, &b""[..], &b"PK\x05\x06"[..])]
+        [(4, &large_end(4)[..], &b""[..]), (3, &b""[..], &b"PK\x05\x06"[..])]
     {
         let with = |count| [&before.repeat(count)[..], &hole, &after.repeat(count)].concat();
         broken("a.docx", &with(count), "which is missing");

@@ -48,9 +48,16 @@ impl Engine {
         choice: &ImageChoice,
         code: &str,
     ) -> Result<Arc<Image>, Error> {
-        let name = match choice {
-            ImageChoice::Auto => self.images.for_code(code),
-            ImageChoice::Named(name) => name.as_str(),
+        let found;
+        let is_named = matches!(choice, ImageChoice::Named(_));
+        let name = if let ImageChoice::Named(name) = choice {
+            name.as_str()
+        } else if let Some(name) = self.images.for_code_at_once(code) {
+            name
+        } else {
+            let (engine, code) = (Arc::clone(self), code.to_owned());
+            found = on_blocking_thread(move || engine.images.for_code(&code).to_owned()).await?;
+            &found
         };
         let tier = self.tier_for(code);
         if self.factory.suffices(tier)
@@ -59,7 +66,7 @@ impl Engine {
             return Ok(image);
         }
         if self.images.are_at_hand() {
-            return Ok(self.images.ensure(&self.factory, name)?);
+            return Ok(self.images.ensure(&self.factory, name, is_named)?);
         }
         let (engine, own) = (Arc::clone(self), name.to_owned());
         let needed = on_blocking_thread(move || engine.images.tier(&own)).await??;
@@ -71,7 +78,7 @@ impl Engine {
         let (engine, name) = (Arc::clone(self), name.to_owned());
         let made = maker.make(move || {
             let started = Instant::now();
-            let made = engine.images.ensure(&engine.factory, &name);
+            let made = engine.images.ensure(&engine.factory, &name, is_named);
             tracing::debug!(image = name, elapsed = ?started.elapsed(), "an image was loaded");
             made
         });

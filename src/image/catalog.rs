@@ -256,5 +256,18 @@ mod tests {
             fs::write(package.wheel(&cache), "wheel").unwrap();
         }
         assert!(shelf.is_ready("office"));
+
+        // The packed file suffices, if it is undamaged.
+        for package in &packages {
+            fs::remove_file(package.wheel(&cache)).unwrap();
+        }
+        let packed = bake::package_file(&cache, &bake::package_name(&packages).unwrap());
+        fs::create_dir_all(packed.parent().unwrap()).unwrap();
+        fs::write(&packed, "packed").unwrap();
+        assert!(!shelf.is_ready("office"));
+        seal::create(&packed).unwrap();
+        assert!(shelf.is_ready("office"));
+        fs::write(&packed, "damage").unwrap();
+        assert!(!shelf.is_ready("office"));
     }
 }

@@ -1,5 +1,6 @@
 //! `image: auto`: the smallest built-in image that has imported the modules that the code names.
 
+use std::cmp::Reverse;
 use std::collections::HashSet;
 use std::path::Path;
 use std::sync::LazyLock;
@@ -45,7 +46,8 @@ pub(crate) fn built_in_recipes() -> impl Iterator<Item = &'static Recipe> {
 }
 
 /// Returns the name of the image for `code`. An image with packages is chosen if it `is_ready`: a
-/// run never downloads packages because its code names them.
+/// run never downloads packages because its code names them. `is_ready` may be slow, so only the
+/// image that would be chosen is asked about first.
 pub(crate) fn choose(code: &str, is_ready: impl Fn(&str) -> bool) -> &'static str {
     let named = imported_modules(code);
     let count = |recipe: &Recipe| {
@@ -53,15 +55,16 @@ pub(crate) fn choose(code: &str, is_ready: impl Fn(&str) -> bool) -> &'static st
         modules.intersection(&named).count()
     };
     let [smallest, larger @ ..] = &*BUILT_IN;
-    let with_packages = WITH_PACKAGES
+    let mut with_packages: Vec<_> = WITH_PACKAGES
         .iter()
         .map(|(recipe, _)| (count(recipe), recipe))
-        .filter(|(count, recipe)| *count > 0 && is_ready(&recipe.name))
-        // The first of those with the most modules.
-        .rev()
-        .max_by_key(|(count, _)| *count)
-        .map(|(_, recipe)| recipe);
+        .filter(|(count, _)| *count > 0)
+        .collect();
+    with_packages.sort_by_key(|(count, _)| Reverse(*count));
     with_packages
+        .into_iter()
+        .map(|(_, recipe)| recipe)
+        .find(|recipe| is_ready(&recipe.name))
         .or_else(|| larger.iter().rev().find(|recipe| count(recipe) > 0))
         .map_or(smallest.name.as_str(), |recipe| recipe.name.as_str())
 }
@@ -129,6 +132,11 @@ mod tests {
         assert_eq!(choose("import docx, faker, nltk", |_| true), "text");
         assert_eq!(choose("import docx, faker, nltk", |name| name == "office"), "office");
         assert_eq!(choose("import requests, plotly", |_| true), "charts");
+        let only_text = |name: &str| {
+            assert_eq!(name, "text");
+            true
+        };
+        assert_eq!(choose("import docx, faker, nltk", only_text), "text");
     }
 
     /// The runner's hints name the image of each module, except those that only reach a network.

@@ -77,6 +77,12 @@ pub enum BakeError {
         /// What is wrong with it.
         why: String,
     },
+    /// The packages are not on this machine, and only a download that was asked for may fetch them.
+    #[error("image {image}: its packages are not on this machine")]
+    NotDownloaded {
+        /// The image.
+        image: String,
+    },
     /// The packages could not be downloaded.
     #[error("image {image}: its packages cannot be downloaded")]
     Download {
@@ -123,7 +129,7 @@ impl Coded for BakeError {
             Self::Python { .. } | Self::Missing { .. } => Code::BakePython,
             Self::Interrupt { .. } => Code::BakeInterrupt,
             Self::Package { .. } => Code::BakePackage,
-            Self::Download { .. } => Code::BakeDownload,
+            Self::NotDownloaded { .. } | Self::Download { .. } => Code::BakeDownload,
             Self::Refused(_) => Code::BakeRefused,
             Self::Image(e) => e.code(),
             Self::Code(e) => e.code(),
@@ -143,6 +149,9 @@ impl Hint for BakeError {
             Self::Package { .. } => Some(
                 "only pure Python packages can be added; compiled packages are built in".into(),
             ),
+            Self::NotDownloaded { image } => {
+                Some(format!("`belljar setup --image {image}` downloads them"))
+            }
             Self::Download { .. } => Some(
                 "check the names, the versions and the network; only pure Python packages can be \
                  added, compiled packages are built in"

@@ -1,5 +1,6 @@
 //! The images of a runtime: loads them, and builds missing ones.
 
+use std::cell::Cell;
 use std::collections::HashMap;
 use std::io;
 use std::path::{Path, PathBuf};
@@ -64,12 +65,31 @@ impl ImageStore {
         }
     }
 
-    /// Returns the name of the image for `code` by its imports.
+    /// Returns the name of the image for `code` by its imports. Blocks: packages may be hashed.
     pub(crate) fn for_code<'a>(&'a self, code: &str) -> &'a str {
-        self.nearest(choose(code, |name| match &self.bundle {
-            Some(bundle) => bundle.image(name).is_some(),
-            None => self.loaded(name).is_some() || self.shelf.is_ready(name),
+        self.nearest(choose(code, |name| {
+            self.is_ready_at_once(name).unwrap_or_else(|| self.shelf.is_ready(name))
         }))
+    }
+
+    /// Like [`Self::for_code`], but does not block. `None` if files would have to be read.
+    pub(crate) fn for_code_at_once<'a>(&'a self, code: &str) -> Option<&'a str> {
+        let is_known = Cell::new(true);
+        let name = choose(code, |name| {
+            self.is_ready_at_once(name).unwrap_or_else(|| {
+                is_known.set(false);
+                false
+            })
+        });
+        is_known.get().then(|| self.nearest(name))
+    }
+
+    /// Whether the image can be used at once. `None` if its files would have to be read.
+    fn is_ready_at_once(&self, name: &str) -> Option<bool> {
+        match &self.bundle {
+            Some(bundle) => Some(bundle.image(name).is_some()),
+            None => self.loaded(name).map(|_| true),
+        }
     }
 
     /// Returns the image that replaces the built-in image `name` if the caller did not ask for it
@@ -99,13 +119,19 @@ impl ImageStore {
         self.bundle.is_some()
     }
 
-    /// Loads the image, and builds it first if necessary. Blocks, possibly for seconds.
-    pub(crate) fn ensure(&self, factory: &Factory, name: &str) -> Result<Arc<Image>, BakeError> {
+    /// Loads the image, and builds it first if necessary. Blocks, possibly for seconds. Packages
+    /// of a built-in image are only downloaded if `may_download`.
+    pub(crate) fn ensure(
+        &self,
+        factory: &Factory,
+        name: &str,
+        may_download: bool,
+    ) -> Result<Arc<Image>, BakeError> {
         if let Some(image) = self.loaded(name) {
             return Ok(image);
         }
         factory.ensure(self.tier(name)?)?;
-        let image = Arc::new(self.find_or_bake(factory, name)?);
+        let image = Arc::new(self.find_or_bake(factory, name, may_download)?);
         self.lock().insert(name.to_owned(), Arc::clone(&image));
         Ok(image)
     }
@@ -155,7 +181,10 @@ impl ImageStore {
     pub(crate) fn remove(&self, name: &str) -> Result<(), ImageError> {
         self.check_changeable("remove an image")?;
         self.lock().remove(name);
-        self.shelf.remove(name)
+        let removed = self.shelf.remove(name);
+        // It may have been loaded meanwhile.
+        self.lock().remove(name);
+        removed
     }
 
     fn check_changeable(&self, action: &'static str) -> Result<(), ImageError> {
@@ -177,7 +206,12 @@ impl ImageStore {
         self.shelf.tier(name)
     }
 
-    fn find_or_bake(&self, factory: &Factory, name: &str) -> Result<Image, BakeError> {
+    fn find_or_bake(
+        &self,
+        factory: &Factory,
+        name: &str,
+        may_download: bool,
+    ) -> Result<Image, BakeError> {
         if let Some(bundle) = &self.bundle {
             let mut image = super::bundled::load(bundle, name, self.strategy)?;
             let file = self.package_file(&image);
@@ -189,7 +223,7 @@ impl ImageStore {
         }
         let (recipe, packages) = self.shelf.recipe(name)?;
         if is_extra(name) {
-            bake::fetch(&self.cache, &recipe, &packages, &*self.progress)?;
+            bake::fetch(&self.cache, &recipe, &packages, may_download, &*self.progress)?;
         }
         self.bake(factory, &recipe, &packages, false)
     }
@@ -228,7 +262,8 @@ impl ImageStore {
             return Ok(complete(image));
         }
         let base = match base {
-            Some(base) => self.ensure(factory, base)?,
+            // A base with packages is only that of an image that the caller named.
+            Some(base) => self.ensure(factory, base, true)?,
             None => Arc::new(self.boot()?),
         };
         let order = bake::Order {

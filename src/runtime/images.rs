@@ -158,7 +158,7 @@ impl Images {
     /// If the image does not exist or cannot be built.
     pub fn prepare(&self, name: &str) -> Result<(), Error> {
         let engine = self.engine()?;
-        engine.images.ensure(&engine.factory, name)?;
+        engine.images.ensure(&engine.factory, name, true)?;
         Ok(())
     }
 

@@ -231,7 +231,7 @@ fn write_images(
     files: &mut Writer<'_>,
 ) -> Result<(), Error> {
     for name in names {
-        let image = engine.images.ensure(&engine.factory, name)?;
+        let image = engine.images.ensure(&engine.factory, name, true)?;
         let stored = engine.images.stored(name)?;
         files.copy(&stored.path, &bundle::image_file(name))?;
         if let Some(packages) = engine.images.package_file(&image) {

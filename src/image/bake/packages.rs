@@ -105,19 +105,38 @@ pub(crate) fn read_lock(text: &str) -> Result<Vec<LockedPackage>, toml::de::Erro
 
 /// Whether the packages are in the cache, packed or as they were downloaded.
 pub(crate) fn are_here(cache: &Cache, packages: &[LockedPackage]) -> bool {
-    package_name(packages).is_some_and(|name| seal::check(&package_file(cache, &name)).is_ok())
-        || packages.iter().all(|package| package.wheel(cache).is_file())
+    are_packed(cache, packages) || packages.iter().all(|package| package.wheel(cache).is_file())
 }
 
-/// Downloads the locked packages of a built-in image, unless they are in the cache.
+fn are_packed(cache: &Cache, packages: &[LockedPackage]) -> bool {
+    package_name(packages).is_some_and(|name| seal::check(&package_file(cache, &name)).is_ok())
+}
+
+/// Downloads the locked packages of a built-in image, unless they are in the cache. Fails instead
+/// if it must not download them. Removes damaged packages.
 pub(crate) fn fetch(
     cache: &Cache,
     recipe: &Recipe,
     packages: &[LockedPackage],
+    may_download: bool,
     progress: &dyn Progress,
 ) -> Result<(), BakeError> {
+    if are_packed(cache, packages) {
+        return Ok(());
+    }
+    for package in packages {
+        let wheel = package.wheel(cache);
+        if hash_file(&wheel).is_ok_and(|hash| hash != package.sha256) {
+            fs::remove_file(&wheel).map_err(CacheError::io("remove", &wheel))?;
+        }
+    }
     if are_here(cache, packages) {
         return Ok(());
+    }
+    if !may_download {
+        return Err(BakeError::NotDownloaded {
+            image: recipe.name.clone(),
+        });
     }
     let pins: Vec<String> = packages.iter().map(LockedPackage::pin).collect();
     let found = download(cache, recipe, &pins, progress)?;
@@ -275,6 +294,8 @@ mod tests {
     use belljar_files::ReadOnly;
 
     use super::*;
+    use crate::image::choose::WITH_PACKAGES;
+    use crate::util::hint::Hint;
     use crate::util::progress::Silent;
 
     /// A package in the cache with `files` files, so that packing takes a while.
@@ -317,6 +338,23 @@ mod tests {
         });
         // The file and its seal; the slower packers left no files.
         assert_eq!(fs::read_dir(cache.path(PACKAGES)).unwrap().count(), 2);
+    }
+
+    /// The choice of an image by imports may be outdated when the image is loaded.
+    #[test]
+    fn packages_are_only_downloaded_where_that_is_allowed() {
+        let dir = tempfile::tempdir().unwrap();
+        let cache = Cache::open(Some(dir.path().to_owned())).unwrap();
+        let recipe = &WITH_PACKAGES[0].0;
+        let packages = [package(&cache, 1)];
+        fetch(&cache, recipe, &packages, false, &Silent).unwrap();
+        // A damaged wheel is not used again and again.
+        fs::write(packages[0].wheel(&cache), "damaged").unwrap();
+        assert!(are_here(&cache, &packages));
+        let error = fetch(&cache, recipe, &packages, false, &Silent).unwrap_err();
+        assert!(matches!(error, BakeError::NotDownloaded { .. }), "{error:?}");
+        assert!(error.hint().unwrap().contains("setup --image office"));
+        assert!(!are_here(&cache, &packages));
     }
 
     #[test]

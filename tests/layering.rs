@@ -86,6 +86,8 @@ const UNSAFE: &[&str] = &[
     "crates/lockdown/src/linux/files.rs",
     "crates/lockdown/src/linux/settings.rs",
     "crates/lockdown/src/linux/threads.rs",
+    "crates/lockdown/src/macos.rs",
+    "crates/lockdown/src/windows.rs",
     "crates/server/src/server/inherited.rs",
     "crates/code-mode/src/child.rs",
 ];

@@ -298,7 +298,7 @@ export class Runtime {
   check(code: string, policy?: Policy): Promise<CheckReport>;
   /**
    * Locks this process down, with all its threads and for good: it keeps what runs need, and what
-   * the options name. Linux only; a kernel may enforce nothing.
+   * the options name. A kernel may enforce nothing, and macOS and Windows less than Linux.
    */
   lockdown(options?: LockdownOptions): LockdownReport;
 }
@@ -323,7 +323,9 @@ export interface LockdownReport {
   readonly landlock: number | null;
   /** Whether the system calls of every thread are filtered. */
   readonly seccomp: boolean;
-  /** Whether both hold, and nothing failed. */
+  /** What holds instead of both on macOS and Windows, and how far it was tried. */
+  readonly other?: string;
+  /** Whether both hold, or what this system has instead, and nothing failed. */
   readonly whole: boolean;
   /** What could not be enforced, and why. */
   readonly failures: readonly string[];

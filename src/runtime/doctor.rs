@@ -103,7 +103,12 @@ const SETUP: &str = "belljar setup";
 
 /// What holds a process that locks itself down. That a kernel lacks it breaks nothing.
 fn lockdown() -> Finding {
-    good("lock-down", belljar_lockdown::Support::probe().to_string())
+    let support = belljar_lockdown::Support::probe();
+    let detail = match support.other {
+        Some(other) => format!("only with --lockdown=require: {other}"),
+        None => support.to_string(),
+    };
+    good("lock-down", detail)
 }
 
 fn platform() -> Finding {

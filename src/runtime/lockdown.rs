@@ -34,7 +34,10 @@ pub struct LockdownReport {
     pub landlock: Option<u32>,
     /// Whether the system calls of every thread are filtered.
     pub seccomp: bool,
-    /// Whether both hold, and nothing failed.
+    /// What holds instead of both on macOS and Windows, and how far it was tried.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub other: Option<&'static str>,
+    /// Whether both hold, or what this system has instead, and nothing failed.
     pub whole: bool,
     /// What could not be enforced, and why.
     pub failures: Vec<String>,
@@ -64,6 +67,7 @@ impl Runtime {
         LockdownReport {
             landlock: held.landlock,
             seccomp: held.seccomp,
+            other: held.other,
             whole: status.is_whole(),
             failures: status
                 .failures()
@@ -101,7 +105,8 @@ impl Runtime {
     /// can no longer start programs, open files or sockets that were not named, listen, change its
     /// user, use System V IPC, `io_uring`, `ptrace` or namespaces, signal other processes, or
     /// write a core file. Files and sockets that are open stay so: open them before. A process
-    /// that also does other work should run belljar in a process of its own.
+    /// that also does other work should run belljar in a process of its own. macOS and Windows
+    /// take less, and were hardly tried: [`Status::other`](crate::lockdown::Status::other).
     ///
     /// [`RuntimeBuilder::temp_dir`](crate::RuntimeBuilder::temp_dir) has to be named if
     /// [`Run::keep`](crate::Run::keep) is called.

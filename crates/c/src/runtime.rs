@@ -165,10 +165,11 @@ pub unsafe extern "C" fn belljar_check(
     })
 }
 
-/// Locks this process down (Linux): takes from it what runs do not need, for good. `options` is
-/// null or a JSON object with what it keeps: the lists of paths `read` and `write`, the list of TCP
-/// ports `connect`, and the booleans `resolve_names` and `end_children`. Returns a JSON object with
+/// Locks this process down: takes from it what runs do not need, for good. `options` is null or a
+/// JSON object with what it keeps: the lists of paths `read` and `write`, the list of TCP ports
+/// `connect`, and the booleans `resolve_names` and `end_children`. Returns a JSON object with
 /// `landlock` (its ABI, or null), `seccomp`, `whole`, and `failures`: a kernel may enforce nothing.
+/// On macOS and Windows, `other` tells what holds instead of both.
 ///
 /// # Safety
 ///

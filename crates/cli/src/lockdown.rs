@@ -15,8 +15,9 @@ use super::printer::Printer;
 #[derive(Clone, Debug, Args, Serialize, Deserialize)]
 #[command(next_help_heading = "Lock-down")]
 pub(super) struct LockdownArgs {
-    /// Lock this process down before any code runs, on Linux. auto continues with a note if the
-    /// kernel cannot do all of it; require fails unless Landlock and seccomp both hold
+    /// Lock this process down before any code runs. auto does so on Linux, and continues with a
+    /// note if the kernel cannot do all of it; require fails unless Landlock and seccomp both hold,
+    /// or on macOS and Windows what these have, which is less and hardly tried
     #[arg(long, value_enum, value_name = "WHEN", default_value_t = When::Auto)]
     #[arg(hide_possible_values = true)]
     pub(super) lockdown: When,
@@ -172,14 +173,22 @@ impl Locking<'_> {
 
     /// Locks this process down, and returns what holds it.
     pub(super) fn lock(self) -> Result<Support, Usage> {
-        let status = self.plan.apply();
+        let is_required = self.args.lockdown == When::Require;
+        let status = if is_required {
+            self.plan.apply()
+        } else {
+            self.plan.apply_by_default()
+        };
         let (is_whole, held) = (status.is_whole(), Support::from(&status));
         tracing::debug!(%held, is_whole, "locked down");
-        if !is_whole && self.args.lockdown == When::Require {
+        if !is_whole && is_required {
             let message = format!("this process is not locked down: {}", reasons(&status));
             return Err(Usage::new(message).hint("--lockdown=auto continues all the same"));
         }
-        // Elsewhere than on Linux there is nothing that could be missing.
+        if let Some(other) = held.other {
+            self.printer.note(&format!("locked down by {other}"));
+        }
+        // Elsewhere than on Linux nothing is missing that was asked for.
         if !is_whole && cfg!(target_os = "linux") {
             self.printer.note(&format!("not wholly locked down: {}", reasons(&status)));
         }

@@ -3,7 +3,9 @@
 //!
 //! A [`Lockdown`] names what the process keeps. [`Lockdown::apply`] takes the rest from every
 //! thread of the process, for good, and returns a [`Status`] that says what this kernel was able
-//! to enforce. On other systems than Linux nothing is enforced, and the status says so.
+//! to enforce. All below is about Linux. On macOS the sandbox of the system holds files, ports,
+//! processes and signals, and was never tried; on Windows a job object and policies hold processes
+//! only, and were tried under Wine only. Elsewhere nothing is enforced, and the status says so.
 //!
 //! ```no_run
 //! use belljar_lockdown::Lockdown;
@@ -37,11 +39,26 @@
 mod plan;
 mod status;
 
+#[cfg(any(test, target_os = "macos"))]
+mod seatbelt;
+
+#[cfg(not(any(target_os = "linux", target_os = "macos", windows)))]
+use elsewhere as system;
+#[cfg(target_os = "linux")]
+use linux as system;
+#[cfg(target_os = "macos")]
+use macos as system;
+#[cfg(windows)]
+use windows as system;
+
+#[cfg(not(any(target_os = "linux", target_os = "macos", windows)))]
+mod elsewhere;
 #[cfg(target_os = "linux")]
 mod linux;
-#[cfg(not(target_os = "linux"))]
-#[path = "elsewhere.rs"]
-mod linux;
+#[cfg(target_os = "macos")]
+mod macos;
+#[cfg(windows)]
+mod windows;
 
 pub use plan::Lockdown;
 pub use status::{LockdownError, Status, Support};

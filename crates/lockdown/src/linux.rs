@@ -13,6 +13,7 @@ pub(crate) fn support() -> Support {
     Support {
         landlock: files::abi(),
         seccomp: calls::are_filtered(),
+        other: None,
     }
 }
 
@@ -37,6 +38,7 @@ pub(crate) fn apply(plan: &Lockdown) -> Status {
     Status {
         landlock,
         seccomp,
+        other: None,
         failures,
     }
 }

@@ -2,8 +2,8 @@
 
 use std::path::{Path, PathBuf};
 
-use crate::linux;
-use crate::status::Status;
+use crate::status::{LockdownError, Status};
+use crate::system;
 
 /// What a process may still do once it is locked down. Everything that is not named is taken.
 ///
@@ -13,10 +13,6 @@ use crate::status::Status;
 /// Paths that lead nowhere are left out.
 #[derive(Clone, Debug, Default)]
 #[must_use = "nothing is taken before it is applied"]
-#[cfg_attr(
-    not(target_os = "linux"),
-    expect(dead_code, reason = "elsewhere nothing is enforced")
-)]
 pub struct Lockdown {
     pub(crate) reads: Vec<PathBuf>,
     pub(crate) writes: Vec<PathBuf>,
@@ -109,7 +105,23 @@ impl Lockdown {
     /// `EINTR`.
     ///
     /// Of capabilities, only those are kept with which root uses files of other users.
+    ///
+    /// On macOS and Windows, a second call is refused, in part or as a whole.
     pub fn apply(&self) -> Status {
-        linux::apply(self)
+        system::apply(self)
+    }
+
+    /// As [`apply`](Self::apply) on Linux, and nothing elsewhere: for what locks itself down
+    /// without having been asked to, which takes more than was tried on other systems.
+    pub fn apply_by_default(&self) -> Status {
+        if cfg!(target_os = "linux") {
+            return self.apply();
+        }
+        Status {
+            landlock: None,
+            seccomp: false,
+            other: None,
+            failures: vec![LockdownError::System],
+        }
     }
 }

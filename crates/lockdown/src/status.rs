@@ -3,7 +3,7 @@
 use std::fmt;
 use std::io;
 
-use crate::linux;
+use crate::system;
 
 /// What this kernel can enforce.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -13,13 +13,15 @@ pub struct Support {
     pub landlock: Option<u32>,
     /// Whether system calls can be filtered.
     pub seccomp: bool,
+    /// What macOS and Windows have instead of both, and how far it was tried.
+    pub other: Option<&'static str>,
 }
 
 impl Support {
     /// Asks the kernel.
     #[must_use]
     pub fn probe() -> Self {
-        linux::support()
+        system::support()
     }
 }
 
@@ -29,6 +31,7 @@ impl Support {
 pub struct Status {
     pub(crate) landlock: Option<u32>,
     pub(crate) seccomp: bool,
+    pub(crate) other: Option<&'static str>,
     pub(crate) failures: Vec<LockdownError>,
 }
 
@@ -45,10 +48,17 @@ impl Status {
         self.seccomp
     }
 
-    /// Whether both hold, and nothing failed.
+    /// What holds instead of both on macOS and Windows, and how far it was tried.
+    #[must_use]
+    pub fn other(&self) -> Option<&'static str> {
+        self.other
+    }
+
+    /// Whether both hold, or what this system has instead, and nothing failed.
     #[must_use]
     pub fn is_whole(&self) -> bool {
-        self.landlock.is_some() && self.seccomp && self.failures.is_empty()
+        let holds = self.other.is_some() || self.landlock.is_some() && self.seccomp;
+        holds && self.failures.is_empty()
     }
 
     /// What could not be enforced, and why.
@@ -63,6 +73,7 @@ impl From<&Status> for Support {
         Self {
             landlock: status.landlock,
             seccomp: status.seccomp,
+            other: status.other,
         }
     }
 }
@@ -70,6 +81,9 @@ impl From<&Status> for Support {
 /// Such as `Landlock ABI 7, seccomp`.
 impl fmt::Display for Support {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        if let Some(other) = self.other {
+            return f.write_str(other);
+        }
         match self.landlock {
             Some(abi) => write!(f, "Landlock ABI {abi}, ")?,
             None => write!(f, "no Landlock, ")?,
@@ -92,7 +106,7 @@ impl fmt::Display for Status {
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum LockdownError {
-    /// This is not Linux.
+    /// Nothing is enforced on this system, or only if it is asked for.
     #[error("this system has neither Landlock nor seccomp")]
     System,
     /// The kernel was built or started without Landlock.

@@ -129,12 +129,12 @@ class Runtime(Handle):
         resolve_names: bool = False,
         end_children: bool = False,
     ) -> LockdownReport:
-        """Locks this process down, with all its threads and for good (Linux).
+        """Locks this process down, with all its threads and for good.
 
         It keeps what runs need, open files, and what is named: ``read`` and ``write`` are files and
         directories, ``connect`` TCP ports; ``resolve_names`` keeps what resolving names takes, and
         ``end_children`` sending signals. Modules that are imported later must be below ``read``.
-        A kernel may enforce nothing: see the report.
+        A kernel may enforce nothing, and macOS and Windows less than Linux: see the report.
         """
         report: LockdownReport = self._core.lockdown(
             list(read), list(write), list(connect), resolve_names, end_children

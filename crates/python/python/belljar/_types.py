@@ -151,8 +151,12 @@ class SessionBounds(TypedDict, total=False):
     dir: str | os.PathLike[str]
 
 
-class LockdownReport(TypedDict):
-    """What holds a process that was locked down."""
+class _LockdownElsewhere(TypedDict, total=False):
+    other: str
+
+
+class LockdownReport(_LockdownElsewhere):
+    """What holds a process that was locked down; ``other`` is there on macOS and Windows only."""
 
     landlock: int | None
     seccomp: bool

@@ -39,7 +39,7 @@ where
         if let Some(directory) = std::env::var_os("TMPDIR") {
             plan = plan.write(directory);
         }
-        let held = plan.apply().to_string();
+        let held = plan.apply_by_default().to_string();
         let settings = Settings {
             faces: Faces::from_iter([Face::V1]),
             ..Settings::default()

@@ -28,16 +28,10 @@ _PAUSE = 0.01
 # Seconds of such attempts.
 _LONGEST_PAUSE = 30.0
 _NAME = "belljar._belljar"
-# Closes what it has inherited, and loads the extension alone: no path for modules, and no code of
-# the user's.
+# Loads the extension alone: no path for modules, and no code of the user's. `work` closes what the
+# process has inherited.
 _PROGRAM = f"""
-import os, sys
-for name in os.listdir("/proc/self/fd" if sys.platform == "linux" else "/dev/fd"):
-    if int(name) > 2:
-        try:
-            os.close(int(name))
-        except OSError:
-            pass
+import sys
 from importlib.machinery import ExtensionFileLoader
 from importlib.util import module_from_spec, spec_from_loader
 loader = ExtensionFileLoader({_NAME!r}, sys.argv[1])

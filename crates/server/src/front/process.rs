@@ -21,11 +21,9 @@ use super::channel::send;
 use super::hello::{Hello, Order};
 use super::log;
 use super::spawner::{LOOK, Started, half};
-use super::worker::{Watch, Worker};
-use crate::http::auth::Key;
+use super::worker::{Watch, Worker, new_key};
 use crate::lock::lock;
 use crate::scratch::Scratch;
-use crate::service::owner::KeyLimits;
 
 /// How long to read what a worker that has ended wrote to standard error.
 const LAST_LINES: Duration = Duration::from_secs(1);
@@ -86,7 +84,7 @@ impl WorkerProcess {
     /// Fails if the program cannot be started, or the settings are longer than 60 KiB.
     pub fn start(command: Command, settings: &impl Serialize) -> io::Result<Self> {
         let (ours, theirs) = StdUnixStream::pair()?;
-        let (key, text) = Key::generate(ACCOUNT, KeyLimits::default())?;
+        let (key, authorization) = new_key(ACCOUNT)?;
         let mut secret = [0; 64];
         getrandom::fill(&mut secret).map_err(io::Error::other)?;
         let hello = Hello {
@@ -99,9 +97,6 @@ impl WorkerProcess {
             settings: serde_json::to_value(settings)?,
         };
         send(&ours, &Order::Hello(Box::new(hello)), &[])?;
-        let mut authorization =
-            HeaderValue::try_from(format!("Bearer {text}")).map_err(io::Error::other)?;
-        authorization.set_sensitive(true);
         let shared = Arc::new(Shared::default());
         let (begun, begins) = mpsc::channel();
         // The kernel ends the worker with the thread that started it, so the caller's will not do.

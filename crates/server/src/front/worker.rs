@@ -22,8 +22,10 @@ use tower::Service;
 
 use super::channel::send;
 use super::hello::{Order, Report, STALL};
+use crate::http::auth::Key;
 use crate::http::listen::{HEAD_TIME, MAX_HEAD};
 use crate::lock::lock;
+use crate::service::owner::KeyLimits;
 
 /// How long an unused connection to a worker is kept. The worker keeps it longer, so that it does
 /// not close a connection that is about to be used.
@@ -219,6 +221,15 @@ impl Drop for User {
 }
 
 /// Opens connections to a worker, by sending it one end of a pair of sockets.
+/// A new key for a worker, and the header that has it.
+pub(super) fn new_key(account: &str) -> io::Result<(Key, HeaderValue)> {
+    let (key, text) = Key::generate(account, KeyLimits::default())?;
+    let mut authorization =
+        HeaderValue::try_from(format!("Bearer {text}")).map_err(io::Error::other)?;
+    authorization.set_sensitive(true);
+    Ok((key, authorization))
+}
+
 #[derive(Clone)]
 struct Connector(Arc<StdUnixStream>);
 

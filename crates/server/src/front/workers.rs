@@ -9,7 +9,6 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex};
 use std::time::{Duration, Instant};
 
-use axum::http::HeaderValue;
 use belljar::store::{Condition, Put, Store};
 use bytes::Bytes;
 use data_encoding::HEXLOWER;
@@ -24,8 +23,8 @@ use super::hello::{Hello, Order};
 use super::log::{self, Log};
 use super::relay;
 use super::spawner::{End, Spawner};
-use super::worker::{User, Watch, Worker};
-use crate::http::auth::{Key, Keys};
+use super::worker::{User, Watch, Worker, new_key};
+use crate::http::auth::Keys;
 use crate::lock::lock;
 use crate::service::owner::KeyLimits;
 
@@ -200,8 +199,7 @@ impl Workers {
     ) -> io::Result<User> {
         let (ours, theirs) = StdUnixStream::pair()?;
         let (log_reader, log_writer) = io::pipe()?;
-        // A new key for each worker.
-        let (key, text) = Key::generate(account.name.as_str(), KeyLimits::default())?;
+        let (key, authorization) = new_key(&account.name)?;
         // The worker that tests whether code runs keeps no sessions.
         let is_test = account.name == NOBODY;
         let folder = |root: &PathBuf| root.join("accounts").join(&account.folder);
@@ -231,9 +229,6 @@ impl Workers {
         });
         let pid = begun.await.map_err(io::Error::other)?.inspect_err(|error| self.note(error))?;
         tracing::info!(account = account.name, pid, "a worker was started");
-        let authorization = HeaderValue::try_from(format!("Bearer {text}"));
-        let mut authorization = authorization.map_err(io::Error::other)?;
-        authorization.set_sensitive(true);
         let (worker, reports) = Worker::new(id, ours, authorization, slot)?;
         let log_reader = pipe::Receiver::from_owned_fd(log_reader.into())?;
         tokio::spawn(log::pass(log_reader, account.name.clone(), Arc::clone(&self.options.log)));
@@ -407,6 +402,7 @@ mod tests {
     use super::super::whose::Whose;
     use super::*;
     use crate::http::app::Settings;
+    use crate::http::auth::Key;
 
     /// Workers of two accounts, each a shell with `script`.
     async fn workers(script: &'static str, max: usize) -> Arc<Workers> {

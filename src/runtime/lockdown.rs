@@ -34,7 +34,7 @@ pub struct LockdownReport {
     pub landlock: Option<u32>,
     /// Whether the system calls of every thread are filtered.
     pub seccomp: bool,
-    /// What holds instead of both on macOS and Windows, and how far it was tried.
+    /// The mechanism that holds this process on macOS and Windows, and how far it was tested.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub other: Option<&'static str>,
     /// Whether both hold, or what this system has instead, and nothing failed.

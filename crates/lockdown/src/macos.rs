@@ -74,8 +74,8 @@ fn listens() -> bool {
 fn is_listening(fd: c_int) -> bool {
     let mut value: c_int = 0;
     let mut length: libc::socklen_t = size_of::<c_int>() as libc::socklen_t;
-    // SAFETY: the value has as many bytes as its length says; any number may be asked about, and
-    // what is no socket fails.
+    // SAFETY: the value has as many bytes as its length says; any number may be passed:
+    // the call fails for descriptors that are no sockets.
     let asked = unsafe {
         let value = (&raw mut value).cast();
         libc::getsockopt(fd, libc::SOL_SOCKET, libc::SO_ACCEPTCONN, value, &raw mut length)

@@ -7,9 +7,9 @@ use std::path::Path;
 use crate::plan::Lockdown;
 use crate::status::LockdownError;
 
-/// What every process keeps: itself, its system's libraries and their caches, random numbers, time
-/// zones, the log, and numbers about the machine. Operations that not every version knows are
-/// asked for first: a profile that names an unknown one is refused.
+/// The rules for every process. They allow access to itself, to the system's libraries and their
+/// caches, random numbers, time zones, the log, and facts about the machine. Operations that some
+/// versions lack are tested for, because a profile that names an unknown one is refused.
 const ALWAYS: &str = r#"(version 1)
 (deny default)
 (allow signal process-info* (target self))
@@ -36,7 +36,7 @@ const ALWAYS: &str = r#"(version 1)
 (allow file-write-data (literal "/dev/null"))
 "#;
 
-/// What resolving names and checking certificates take, besides the files that the plan names.
+/// The rules for resolving names and checking certificates, without the files that the plan names.
 const NAMES: &str = r#"(allow mach-lookup
     (global-name "com.apple.SystemConfiguration.configd")
     (global-name "com.apple.dnssd.service") (global-name "com.apple.trustd")
@@ -50,7 +50,7 @@ const NAMES: &str = r#"(allow mach-lookup
 const FILES: &str = "(require-not (vnode-type DIRECTORY))";
 const DIRECTORIES: &str = "(vnode-type DIRECTORY)";
 
-/// What a plan keeps. A process that `listens` goes on taking connections.
+/// Returns the profile for a plan. A process that `listens` continues to accept connections.
 pub(crate) fn profile(plan: &Lockdown, listens: bool, failures: &mut Vec<LockdownError>) -> String {
     let mut text = ALWAYS.to_owned();
     let mut filter = |path: &Path, then: &mut dyn FnMut(String)| match filter(path) {
@@ -96,8 +96,8 @@ fn line(text: &mut String, operations: &str, filter: &str) {
     let _ = writeln!(text, "(allow {operations} {filter})");
 }
 
-/// What stands for a path and, if it is a directory, for all below it; `None` where nothing has the
-/// name. Rules are about names without links.
+/// Returns the filter that matches a path and, if it is a directory, everything below it; `None` if
+/// the path does not exist. Symbolic links are resolved, because rules match real paths.
 fn filter(path: &Path) -> io::Result<Option<String>> {
     use io::ErrorKind::{InvalidData, NotADirectory, NotFound, PermissionDenied};
     let real = match path.canonicalize() {

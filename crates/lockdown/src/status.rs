@@ -13,7 +13,7 @@ pub struct Support {
     pub landlock: Option<u32>,
     /// Whether system calls can be filtered.
     pub seccomp: bool,
-    /// What macOS and Windows have instead of both, and how far it was tried.
+    /// The mechanism that replaces both on macOS and Windows, and how far it was tested.
     pub other: Option<&'static str>,
 }
 
@@ -48,7 +48,7 @@ impl Status {
         self.seccomp
     }
 
-    /// What holds instead of both on macOS and Windows, and how far it was tried.
+    /// The mechanism that holds this process on macOS and Windows, and how far it was tested.
     #[must_use]
     pub fn other(&self) -> Option<&'static str> {
         self.other

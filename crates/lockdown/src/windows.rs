@@ -35,7 +35,7 @@ const NAME: &str = "a job object, mitigation policies and no privileges, which l
 /// Flags of each policy. None concerns code that is made at run time, which the engine does.
 const POLICIES: [(&str, PROCESS_MITIGATION_POLICY, u32); 4] = [
     ("the policy against child processes", ProcessChildProcessPolicy, 1),
-    // Of other machines, and of low integrity.
+    // Images from other machines, and images with low integrity.
     ("the policy for images", ProcessImageLoadPolicy, 1 | 2),
     ("the policy against extension points", ProcessExtensionPointDisablePolicy, 1),
     // An exception, and for good.

@@ -157,7 +157,7 @@ impl Shelf {
     }
 
     /// Whether the image's file exists. It may be of an earlier version.
-    fn has_file(&self, name: &str) -> bool {
+    pub(super) fn has_file(&self, name: &str) -> bool {
         self.directory().join(image_file(name)).exists()
     }
 

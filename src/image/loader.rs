@@ -88,7 +88,8 @@ impl ImageStore {
     fn is_ready_at_once(&self, name: &str) -> Option<bool> {
         match &self.bundle {
             Some(bundle) => Some(bundle.image(name).is_some()),
-            None => self.loaded(name).map(|_| true),
+            None if self.loaded(name).is_some() => Some(true),
+            None => (!self.shelf.has_file(name)).then_some(false),
         }
     }
 

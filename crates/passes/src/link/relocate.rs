@@ -15,7 +15,7 @@ pub(super) struct Shift {
 }
 
 impl Extension<'_> {
-    pub(super) fn shift(&self, place: &Place) -> Shift {
+    pub(super) fn shift(&self, place: Place) -> Shift {
         Shift {
             memory: place.memory.wrapping_sub(self.memory.0),
             slots: place.slot.wrapping_sub(self.slots.0),
@@ -26,7 +26,7 @@ impl Extension<'_> {
     /// addresses of the main module's data.
     pub(super) fn relocated(
         &self,
-        place: &Place,
+        place: Place,
         targets: &Targets,
         data: &BTreeMap<String, u32>,
     ) -> Result<(Vec<u8>, BTreeMap<u32, u32>), LinkError> {
@@ -64,9 +64,13 @@ impl Extension<'_> {
                     let new = self.value(entry, old.ok_or(LIES)?, &shift, targets, data)?;
                     globals.insert(index, new);
                 }
-                R::TypeIndexLeb | R::FunctionIndexLeb | R::EventIndexLeb | R::TableNumberLeb => {}
-                // In sections for debuggers, which are not kept.
-                R::FunctionOffsetI32 | R::SectionOffsetI32 => {}
+                // Indices stay, and sections for debuggers are not kept.
+                R::TypeIndexLeb
+                | R::FunctionIndexLeb
+                | R::EventIndexLeb
+                | R::TableNumberLeb
+                | R::FunctionOffsetI32
+                | R::SectionOffsetI32 => {}
                 other => return Err(LinkError::Relocation(format!("{other:?}"))),
             }
         }
@@ -115,17 +119,15 @@ impl Extension<'_> {
 
 /// Reads the value of a place: a number of four bytes, or a LEB128 of five.
 fn read(ty: R, bytes: &[u8]) -> Result<u32, LinkError> {
-    match (ty, bytes) {
-        (R::MemoryAddrI32 | R::TableIndexI32, &[a, b, c, d]) => {
-            Ok(u32::from_le_bytes([a, b, c, d]))
-        }
-        (_, &[a, b, c, d, e]) if [a, b, c, d].iter().all(|byte| byte & 0x80 != 0) => {
-            let low =
-                [a, b, c, d].iter().rev().fold(0, |sum, byte| sum << 7 | u32::from(byte & 0x7f));
-            Ok(low | u32::from(e & 0xf) << 28)
-        }
-        _ => Err(LIES),
+    if matches!(ty, R::MemoryAddrI32 | R::TableIndexI32) {
+        return Ok(u32::from_le_bytes(bytes.try_into().map_err(|_| LIES)?));
     }
+    let (last, rest) = bytes.split_last().ok_or(LIES)?;
+    if rest.len() != 4 || rest.iter().any(|byte| byte & 0x80 == 0) {
+        return Err(LIES);
+    }
+    let low = rest.iter().rev().fold(0, |sum, byte| (sum << 7) | u32::from(byte & 0x7f));
+    Ok(low | (u32::from(last & 0xf) << 28))
 }
 
 /// Writes a value in the form that a relocation of this type has.

@@ -24,15 +24,15 @@ impl Extension<'_> {
     /// If the main module lacks something, or the file contradicts itself.
     pub fn link(
         &self,
-        place: &Place,
+        place: Place,
         targets: &Targets,
         data: &BTreeMap<String, u32>,
     ) -> Result<Linked, LinkError> {
         self.check(targets)?;
         let aligned = place.memory.checked_next_multiple_of(ALIGNMENT);
-        let place = &Place {
+        let place = Place {
             memory: aligned.ok_or(LIES)?,
-            ..*place
+            ..place
         };
         let last = place.slot.checked_add(self.needs().slots);
         if place.slot < targets.first_slot || last.is_none_or(|last| last > targets.end_of_slots) {
@@ -55,7 +55,7 @@ impl Extension<'_> {
         &self,
         file: &[u8],
         values: &BTreeMap<u32, u32>,
-        place: &Place,
+        place: Place,
         targets: &Targets,
     ) -> Result<Vec<u8>, LinkError> {
         let wrappers = self.wrappers();
@@ -182,7 +182,7 @@ impl Extension<'_> {
         Ok(body)
     }
 
-    fn element_section(&self, place: &Place, wrappers: &Wrappers) -> ElementSection {
+    fn element_section(&self, place: Place, wrappers: &Wrappers) -> ElementSection {
         let mut section = ElementSection::new();
         let shift = self.shift(place);
         for (start, functions) in &self.elements {

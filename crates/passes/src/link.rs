@@ -22,7 +22,7 @@ pub use extension::{Extension, Needs};
 pub use main_module::Targets;
 pub(crate) use main_module::open;
 
-/// Increased with every change of the linker's output, or of what the main module exports.
+/// Increased with every change of the linker's output, or of the main module's exports.
 pub(crate) const VERSION: u32 = 1;
 
 /// Name under which an extension imports what the main module exports.

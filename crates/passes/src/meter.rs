@@ -29,7 +29,7 @@ pub const MAX_QUIET: u64 = 1 << 34;
 
 pub(super) const VERSION: u32 = 5;
 
-/// Increased with every change of what the meter makes of extensions.
+/// Increased with every change of metered extensions.
 pub(super) const EXTENSION_VERSION: u32 = 1;
 
 /// Module and name of the imported global with the remaining fuel, in extensions.

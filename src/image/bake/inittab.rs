@@ -19,8 +19,8 @@ const MOST: usize = 1 << 12;
 /// Maximum length of a name.
 const LONGEST: usize = 256;
 
-/// Finds all arrays: the interpreter copies the one that was compiled in. Returns `None` if there
-/// is none.
+/// Finds all arrays: the interpreter copies the compiled array when it starts. Returns `None` if
+/// the memory has no array.
 pub(super) fn find(memory: &[u8]) -> Option<Vec<Inittab>> {
     let (words, _) = memory.as_chunks::<4>();
     let word = |at: usize| words.get(at).map(|word| u32::from_le_bytes(*word));

@@ -63,7 +63,7 @@ pub(super) enum Symbol<'a> {
     Absolute,
     /// Data of the main module.
     Data(&'a str),
-    /// A weak symbol that nobody defines: its address is 0.
+    /// A weak symbol without a definition: its address is 0.
     Null,
     Other,
 }

@@ -102,7 +102,7 @@ impl Extension<'_> {
                 if let Some(slot) = imported.and_then(|(name, _)| targets.find(name)?.1.slot) {
                     return Ok(slot);
                 }
-                // A weak function that nobody defines has no slot.
+                // A weak function without a definition has no slot.
                 if old != 0 && !(self.slots.0..self.slots.1).contains(&old) {
                     return Err(LIES);
                 }

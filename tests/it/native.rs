@@ -17,7 +17,7 @@ use wasm_encoder::{
     RefType, SymbolTable, TableType, TypeSection, ValType,
 };
 
-use crate::support::{chain, failed, run_on, succeeded};
+use crate::support::{chain, failed, run_on, succeeded, tokio};
 
 /// The module `counted`: `count()` counts calls in its memory, `spin()` never returns, and
 /// `number(n)` is a function of the interpreter, as a pointer.
@@ -351,6 +351,8 @@ fn a_native_module_is_part_of_its_image() {
     let spin = spin.timeout(Duration::from_millis(300));
     failed(&run_on(&runtime, spin).outcome, ErrorKind::Timeout);
 
+    tokio(1).block_on(in_sessions(&runtime, folder.path()));
+
     // Images without extensions run on the same code, and use the same fuel.
     let plain = Request::new("print(sum(range(1000)))").image("core");
     let plain = plain.deterministic(Deterministic::default());
@@ -372,21 +374,15 @@ fn a_native_module_is_part_of_its_image() {
     runtime.images().remove("counted").unwrap();
 }
 
-#[tokio::test]
-async fn sessions_forks_and_checkpoints_keep_the_state_of_a_native_module() {
-    let cache = own();
-    let runtime = on(cache.path());
-    let folder = tempfile::tempdir().unwrap();
-    let building = (runtime.clone(), folder.path().to_owned());
-    let build = move || Side::default().build(&building.0, "kept", &building.1);
-    tokio::task::spawn_blocking(build).await.unwrap().unwrap();
-    let session = runtime.session(SessionOptions::new().image("kept")).await.unwrap();
+/// Sessions, forks and checkpoints keep the state of the module.
+async fn in_sessions(runtime: &Runtime, folder: &Path) {
+    let session = runtime.session(SessionOptions::new().image("counted")).await.unwrap();
     let count = || Request::new("import counted\nprint(counted.count())");
     assert_eq!(session.run(count()).await.unwrap().stdout, "42\n");
     let fork = session.fork().await.unwrap();
     assert_eq!(session.run(count()).await.unwrap().stdout, "43\n");
     assert_eq!(fork.run(count()).await.unwrap().stdout, "43\n");
-    let path = folder.path().join("state");
+    let path = folder.join("state");
     session.checkpoint(&path).await.unwrap();
     drop((session, fork));
     let resumed = runtime.restore(&path).await.unwrap();

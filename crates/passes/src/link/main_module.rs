@@ -205,17 +205,6 @@ impl Targets {
             .into_iter()
             .find_map(|name| self.functions.get(&name).map(|target| (name.clone(), target)))
     }
-
-    /// Creates the targets of a test.
-    #[cfg(test)]
-    pub(super) fn test(functions: Vec<(&str, FuncType, Option<u32>)>, first_slot: u32) -> Self {
-        let target = |(name, ty, slot): (&str, _, _)| (name.to_owned(), Target { ty, slot });
-        Self {
-            functions: functions.into_iter().map(target).collect(),
-            first_slot,
-            end_of_slots: first_slot + ROOM,
-        }
-    }
 }
 
 /// The longest way through the table is the meter's, so that the checker can rely on it.

@@ -6,7 +6,8 @@
 
 use std::collections::HashMap;
 use std::ffi::{OsStr, OsString};
-use std::io;
+use std::fs::File;
+use std::io::{self, Read, Seek, SeekFrom};
 use std::os::fd::{AsFd, OwnedFd};
 use std::os::unix::net::UnixStream;
 use std::os::unix::process::{CommandExt, ExitStatusExt};
@@ -133,6 +134,9 @@ fn unexpected(answer: Answer) -> io::Error {
 /// A worker process.
 pub(super) struct Started {
     child: Child,
+    /// Its status, opened before the lock-down, after which its directory in `/proc` may be hidden
+    /// (`hidepid`, `ProtectProc=`).
+    status: Option<File>,
     /// Why it was killed.
     pub excess: Option<&'static str>,
 }
@@ -269,8 +273,10 @@ impl Started {
             None => command.env_remove("TMPDIR"),
         };
         command.stdin(control).stdout(Stdio::null()).stderr(log);
+        let child = command.spawn()?;
         Ok(Self {
-            child: command.spawn()?,
+            status: File::open(format!("/proc/{}/status", child.id())).ok(),
+            child,
             excess: None,
         })
     }
@@ -303,11 +309,19 @@ impl Started {
 
     /// Kills the worker if it has more than `memory` bytes, or too many threads.
     pub(super) fn look(&mut self, memory: u64) {
-        let status = std::fs::read_to_string(format!("/proc/{}/status", self.child.id()));
-        if let Some(excess) = status.ok().and_then(|status| excess(&status, memory)) {
+        if let Some(excess) = self.status().ok().and_then(|status| excess(&status, memory)) {
             self.excess = Some(excess);
             let _ = self.child.kill();
         }
+    }
+
+    /// The kernel's table of the worker's memory and threads.
+    fn status(&self) -> io::Result<String> {
+        let mut status = self.status.as_ref().ok_or(io::ErrorKind::NotFound)?;
+        status.seek(SeekFrom::Start(0))?;
+        let mut table = String::new();
+        status.read_to_string(&mut table)?;
+        Ok(table)
     }
 }
 
@@ -412,7 +426,7 @@ mod tests {
         let (_ours, control) = UnixStream::pair().unwrap();
         let started = Started::start(command, control.into(), theirs.into(), None);
         let mut told = String::new();
-        io::Read::read_to_string(&mut log, &mut told).unwrap();
+        Read::read_to_string(&mut log, &mut told).unwrap();
         started.unwrap().end();
         assert!(told.lines().any(|line| line == "BELLJAR_TEST=set"), "{told}");
         assert!(!told.lines().any(|line| line.starts_with("PATH=")), "{told}");

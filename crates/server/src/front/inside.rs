@@ -53,8 +53,11 @@ impl WorkerChannel {
     pub fn begin() -> io::Result<Self> {
         #[cfg(target_os = "linux")]
         {
-            use rustix::process::{Signal, set_parent_process_death_signal};
+            use rustix::process::{Signal, set_parent_process_death_signal, setsid};
             set_parent_process_death_signal(Some(Signal::KILL))?;
+            // Linux shares processors between sessions (`CONFIG_SCHED_AUTOGROUP`), and so between
+            // accounts, however many threads each has. Fails if this process leads a group.
+            let _ = setsid();
             // The kernel may not have it.
             let _ = std::fs::write("/proc/self/oom_score_adj", "500");
         }

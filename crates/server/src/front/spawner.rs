@@ -1,15 +1,17 @@
 //! The process that starts workers.
 //!
 //! A locked-down process cannot start programs, so the front starts this one before its lock-down.
-//! It starts the worker program, ends workers, and watches their memory and threads. When the front
-//! exits, it ends all workers and exits.
+//! It starts the worker program, ends workers, and watches their memory, threads and files. When
+//! the front exits, it ends all workers and exits.
 
 use std::collections::HashMap;
 use std::ffi::{OsStr, OsString};
-use std::io;
+use std::fs::File;
+use std::io::{self, Read, Seek, SeekFrom};
 use std::os::fd::{AsFd, OwnedFd};
 use std::os::unix::net::UnixStream;
 use std::os::unix::process::{CommandExt, ExitStatusExt};
+use std::path::PathBuf;
 use std::process::{Child, Command, ExitStatus, Stdio};
 use std::sync::{Arc, Mutex, mpsc};
 use std::time::{Duration, Instant};
@@ -18,6 +20,7 @@ use serde::{Deserialize, Serialize};
 use tempfile::TempDir;
 
 use super::channel::{receive, send};
+use super::disk::DiskWatch;
 use crate::lock::lock;
 
 /// How often workers' memory and threads are measured.
@@ -33,7 +36,11 @@ const PATIENCE: Duration = Duration::from_secs(20);
 #[derive(Debug, Serialize, Deserialize)]
 enum Order {
     /// Starts a worker. The message's descriptors become its standard input and error.
-    Start { id: u64 },
+    Start {
+        id: u64,
+        /// The directory for its sessions.
+        state: Option<PathBuf>,
+    },
     /// Kills a worker if it has not exited, and reports how it ended.
     End { id: u64 },
 }
@@ -82,8 +89,14 @@ impl Spawner {
     }
 
     /// Starts a worker, and returns its process id. Blocks.
-    pub(super) fn begin(&self, id: u64, control: OwnedFd, log: OwnedFd) -> io::Result<u32> {
-        match self.ask(&Order::Start { id }, &[control, log])? {
+    pub(super) fn begin(
+        &self,
+        id: u64,
+        state: Option<PathBuf>,
+        control: OwnedFd,
+        log: OwnedFd,
+    ) -> io::Result<u32> {
+        match self.ask(&Order::Start { id, state }, &[control, log])? {
             Answer::Started { pid } => Ok(pid),
             other => Err(unexpected(other)),
         }
@@ -109,7 +122,11 @@ impl Spawner {
             shell.args(["-c", script]);
             shell
         };
-        let obeying = std::thread::spawn(move || obey(&theirs, program, Some(64 << 20)));
+        let bounds = WorkerBounds {
+            memory: Some(64 << 20),
+            disk: Some(64 << 20),
+        };
+        let obeying = std::thread::spawn(move || obey(&theirs, program, bounds));
         (Self(Arc::new(Mutex::new(ours))), obeying)
     }
 
@@ -130,26 +147,43 @@ fn unexpected(answer: Answer) -> io::Error {
     })
 }
 
+/// What a worker may use, in bytes. It is killed if it uses more.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct WorkerBounds {
+    /// Memory. Default half of the machine's.
+    pub memory: Option<u64>,
+    /// Disk space, separately for temporary files and for sessions. Default half of the file
+    /// system.
+    pub disk: Option<u64>,
+}
+
 /// A worker process.
 pub(super) struct Started {
     child: Child,
+    /// Its status, opened before the lock-down, after which its directory in `/proc` may be hidden
+    /// (`hidepid`, `ProtectProc=`).
+    status: Option<File>,
+    disk: Option<DiskWatch>,
     /// Why it was killed.
     pub excess: Option<&'static str>,
 }
 
 /// Starts workers with `program` until the front, at the other end of standard input, exits.
-/// Workers inherit only environment variables that [`is_kept`] names. A worker that uses more than
-/// `memory` bytes is killed; by default, half of the machine's.
+/// Workers inherit only environment variables that [`is_kept`] names.
 ///
 /// # Errors
 ///
 /// Fails if standard input is not a socket.
-pub fn spawn_workers(program: impl Fn() -> Command, memory: Option<u64>) -> io::Result<()> {
-    obey(&UnixStream::from(io::stdin().as_fd().try_clone_to_owned()?), program, memory)
+pub fn spawn_workers(program: impl Fn() -> Command, bounds: WorkerBounds) -> io::Result<()> {
+    obey(&UnixStream::from(io::stdin().as_fd().try_clone_to_owned()?), program, bounds)
 }
 
 /// Obeys the front at the other end of `socket` until it exits.
-fn obey(socket: &UnixStream, program: impl Fn() -> Command, memory: Option<u64>) -> io::Result<()> {
+fn obey(
+    socket: &UnixStream,
+    program: impl Fn() -> Command,
+    bounds: WorkerBounds,
+) -> io::Result<()> {
     // With their directories for temporary files.
     let mut workers: HashMap<u64, (Started, Option<TempDir>)> = HashMap::new();
     // A compromised worker may have made millions of files, which no other account waits for.
@@ -157,7 +191,7 @@ fn obey(socket: &UnixStream, program: impl Fn() -> Command, memory: Option<u64>)
     let removing = std::thread::Builder::new()
         .name("remove".into())
         .spawn(move || directories.into_iter().for_each(drop))?;
-    let memory = memory.unwrap_or_else(half);
+    let memory = bounds.memory.unwrap_or_else(half);
     let mut looked = Instant::now();
     loop {
         // Orders may follow each other at any pace.
@@ -174,7 +208,7 @@ fn obey(socket: &UnixStream, program: impl Fn() -> Command, memory: Option<u64>)
             Ok(None) | Err(_) => break,
         };
         let answer = match order {
-            Order::Start { id } => match start(program(), descriptors) {
+            Order::Start { id, state } => match start(program(), descriptors, state, bounds.disk) {
                 Ok(worker) => {
                     let pid = worker.0.id();
                     workers.insert(id, worker);
@@ -233,13 +267,21 @@ pub fn is_kept(name: &str) -> bool {
     NAMES.contains(&name) || ["LC_", "XDG_"].iter().any(|prefix| name.starts_with(prefix))
 }
 
-fn start(command: Command, descriptors: Vec<OwnedFd>) -> io::Result<(Started, Option<TempDir>)> {
+fn start(
+    command: Command,
+    descriptors: Vec<OwnedFd>,
+    state: Option<PathBuf>,
+    disk: Option<u64>,
+) -> io::Result<(Started, Option<TempDir>)> {
     let [control, log]: [OwnedFd; 2] =
         descriptors.try_into().map_err(|_| io::Error::other("two descriptors are needed"))?;
     // Without a directory, only large uploads fail.
     let directory = tempfile::Builder::new().prefix("belljar-worker-").tempdir().ok();
     let place = directory.as_ref().map(|directory| directory.path().as_os_str());
-    Ok((Started::start(command, control, log, place)?, directory))
+    let mut started = Started::start(command, control, log, place)?;
+    let directories = place.map(PathBuf::from).into_iter().chain(state).collect();
+    started.watch_disk(directories, disk);
+    Ok((started, directory))
 }
 
 impl Started {
@@ -269,10 +311,18 @@ impl Started {
             None => command.env_remove("TMPDIR"),
         };
         command.stdin(control).stdout(Stdio::null()).stderr(log);
+        let child = command.spawn()?;
         Ok(Self {
-            child: command.spawn()?,
+            status: File::open(format!("/proc/{}/status", child.id())).ok(),
+            child,
+            disk: None,
             excess: None,
         })
+    }
+
+    /// Watches the disk space that the worker's files in these directories take.
+    pub(super) fn watch_disk(&mut self, directories: Vec<PathBuf>, bound: Option<u64>) {
+        self.disk = DiskWatch::start(self.id(), directories, bound);
     }
 
     pub(super) fn id(&self) -> u32 {
@@ -301,13 +351,22 @@ impl Started {
         }
     }
 
-    /// Kills the worker if it has more than `memory` bytes, or too many threads.
+    /// Kills the worker if it has more than `memory` bytes, too many threads, or too much on disk.
     pub(super) fn look(&mut self, memory: u64) {
-        let status = std::fs::read_to_string(format!("/proc/{}/status", self.child.id()));
-        if let Some(excess) = status.ok().and_then(|status| excess(&status, memory)) {
+        let on_disk = self.disk.as_ref().and_then(DiskWatch::excess);
+        if let Some(excess) = on_disk.or_else(|| excess(&self.status().ok()?, memory)) {
             self.excess = Some(excess);
             let _ = self.child.kill();
         }
+    }
+
+    /// The kernel's table of the worker's memory and threads.
+    fn status(&self) -> io::Result<String> {
+        let mut status = self.status.as_ref().ok_or(io::ErrorKind::NotFound)?;
+        status.seek(SeekFrom::Start(0))?;
+        let mut table = String::new();
+        status.read_to_string(&mut table)?;
+        Ok(table)
     }
 }
 
@@ -361,7 +420,7 @@ mod tests {
     fn begin(spawner: &Spawner, id: u64) -> UnixStream {
         let (ours, theirs) = UnixStream::pair().unwrap();
         let log = theirs.try_clone().unwrap();
-        spawner.begin(id, theirs.into(), log.into()).unwrap();
+        spawner.begin(id, None, theirs.into(), log.into()).unwrap();
         ours
     }
 
@@ -383,12 +442,24 @@ mod tests {
         obeying.join().unwrap().unwrap();
     }
 
+    #[test]
+    fn disk_space_is_watched() {
+        let script = "cd $TMPDIR && head -c 100000000 /dev/zero > big; exec sleep 60";
+        let (spawner, obeying) = Spawner::of_shell(script);
+        let mut socket = begin(&spawner, 0);
+        // Until it is killed.
+        let _ = Read::read(&mut socket, &mut [0]);
+        assert_eq!(spawner.end(0).unwrap().how, "its files took too much disk space");
+        drop(spawner);
+        obeying.join().unwrap().unwrap();
+    }
+
     /// The answer does not wait for it.
     #[test]
     fn directories_of_workers_that_have_ended_are_removed() {
         let script = "mkdir -p \"$TMPDIR/a/b\"; echo \"$TMPDIR\" >&2; exec sleep 60";
         let (spawner, obeying) = Spawner::of_shell(script);
-        let directories: Vec<std::path::PathBuf> = (0..2)
+        let directories: Vec<PathBuf> = (0..2)
             .map(|id| {
                 let mut line = String::new();
                 io::BufRead::read_line(&mut io::BufReader::new(begin(&spawner, id)), &mut line)
@@ -412,7 +483,7 @@ mod tests {
         let (_ours, control) = UnixStream::pair().unwrap();
         let started = Started::start(command, control.into(), theirs.into(), None);
         let mut told = String::new();
-        io::Read::read_to_string(&mut log, &mut told).unwrap();
+        Read::read_to_string(&mut log, &mut told).unwrap();
         started.unwrap().end();
         assert!(told.lines().any(|line| line == "BELLJAR_TEST=set"), "{told}");
         assert!(!told.lines().any(|line| line.starts_with("PATH=")), "{told}");

@@ -50,13 +50,15 @@ def kept(arguments):
     """Returns the arguments without those that mean this machine."""
     out, skip = [], 0
     for argument in arguments:
+        if out and out[-1] == "-I":
+            argument = out.pop() + argument
         if skip:
             skip -= 1
         elif argument in DROPPED:
             skip = DROPPED[argument]
-        elif argument.startswith(DROPPED_PREFIXES):
-            continue
-        elif argument.startswith("-I") and HOST_PYTHON.search(argument):
+        elif argument.startswith(DROPPED_PREFIXES) or (
+            argument.startswith("-I") and HOST_PYTHON.search(argument)
+        ):
             continue
         else:
             out.append(argument)
@@ -129,7 +131,17 @@ def main():
     tool, arguments = sys.argv[1], sys.argv[2:]
     if tool == "ld":
         link(arguments)
-    compiling = {"-c", "-E", "-S", "-M", "-MM", "--version", "-dumpversion", "-v", "-print-prog-name"}
+    compiling = {
+        "-c",
+        "-E",
+        "-S",
+        "-M",
+        "-MM",
+        "--version",
+        "-dumpversion",
+        "-v",
+        "-print-prog-name",
+    }
     if compiling.isdisjoint(arguments) and any(a.endswith((".o", ".a")) for a in arguments):
         link(arguments)
     compile_with("c++" if tool == "c++" else "cc", arguments)

@@ -10,7 +10,7 @@ import zipfile
 from pathlib import Path
 
 import recipe
-from toolchain import Failed, run_logged, write_script
+from toolchain import BuildError, run_logged
 
 TARGET = "wasm32-wasip1"
 FEATURES = "+simd128,+bulk-memory,+sign-ext,+nontrapping-fptoint,+multivalue,+reference-types"
@@ -38,7 +38,7 @@ def build(source, plan, environment, work, log):
     stable = re.search(r"abi3-py3(\d+)", text + repr(settings.get("features", [])))
     cargo = shutil.which("cargo")
     if cargo is None:
-        raise Failed("the package is written in Rust: install Rust, and its target " + TARGET)
+        raise BuildError("the package is written in Rust: install Rust, and its target " + TARGET)
     tools = Path(environment["BELLJAR_TOOLS_BIN"])
     (work / "pyo3.txt").write_text(PYO3.format(abi3="true" if stable else "false"))
     name = TARGET.replace("-", "_")
@@ -67,7 +67,7 @@ def build(source, plan, environment, work, log):
     run_logged([*command, *plan.cargo], source, environment, log, explain)
     made = [*(work / "target" / TARGET / "release").glob("*.wasm")]
     if len(made) != 1:
-        raise Failed(f"cargo made {len(made)} modules, and one was expected")
+        raise BuildError(f"cargo made {len(made)} modules, and one was expected")
     return assemble(source, project, settings, made[0], work, stable)
 
 

@@ -37,12 +37,20 @@ CXXABI += ["abort_message", "fallback_malloc", "private_typeinfo", "cxa_demangle
 DUMMY = "int main(void) { return 0; }\n"
 
 
-class Failed(Exception):
+class BuildError(Exception):
     """A step failed; the message says what to do."""
 
 
+class UsageError(BuildError):
+    """The command was given something invalid."""
+
+
+QUIET = False
+
+
 def say(text):
-    print(f"belljar: {text}", file=sys.stderr, flush=True)
+    if not QUIET:
+        print(f"belljar: {text}", file=sys.stderr, flush=True)
 
 
 def output_of(command, **options):
@@ -52,7 +60,7 @@ def output_of(command, **options):
     if done.returncode != 0:
         lines = (done.stderr or done.stdout).strip().splitlines()[-30:]
         last = "\n".join(line[:400] for line in lines)
-        raise Failed(f"{Path(str(command[0])).name} failed:\n{last}")
+        raise BuildError(f"{Path(str(command[0])).name} failed:\n{last}")
     return done.stdout + done.stderr
 
 
@@ -75,7 +83,7 @@ class Toolchain:
 
     @property
     def python(self):
-        return self.compiler / ("Scripts/python.exe" if os.name == "nt" else "bin/python")
+        return self.compiler / "bin/python"
 
     @property
     def tools(self):
@@ -94,38 +102,46 @@ class Toolchain:
             names = wasm.function_names(self.artifact.read_bytes())
             self.build_runtime(made, names)
             self.write_tools(made)
-            if self.folder.exists():
-                shutil.rmtree(self.folder)
-            made.rename(self.folder)
+            put(made, self.folder)
+
+    def names(self):
+        """Returns the functions of the artifact that an extension may import."""
+        return set((self.folder / "artifact.txt").read_text().split())
 
     def get_compiler(self):
-        if (self.compiler / "ready").is_file():
+        if self.compiler.is_dir():
             return
         say(f"getting the compiler (ziglang {ZIG}, about 100 MB)")
-        shutil.rmtree(self.compiler, ignore_errors=True)
         self.compiler.parent.mkdir(parents=True, exist_ok=True)
-        output_of([sys.executable, "-m", "venv", self.compiler])
-        pip = [self.python, "-m", "pip", "install", "--quiet", "--disable-pip-version-check"]
-        pip += ["--only-binary=:all:", "--no-deps", "--require-hashes"]
-        output_of([*pip, "-r", HERE / "compiler.txt"], cwd=self.compiler)
-        (self.compiler / "ready").touch()
+        with tempfile.TemporaryDirectory(dir=self.compiler.parent) as made:
+            made = Path(made, "compiler")
+            output_of([sys.executable, "-m", "venv", made])
+            pip = [made / "bin/python", "-m", "pip", "install", "--quiet", "--no-deps"]
+            pip += ["--disable-pip-version-check", "--only-binary=:all:", "--require-hashes"]
+            output_of([*pip, "-r", HERE / "compiler.txt"], cwd=made)
+            put(made, self.compiler)
 
     def zig(self):
         found = output_of(
             [self.python, "-c", "import ziglang; print(ziglang.__path__[0])"], cwd=self.compiler
         )
-        return Path(found.strip(), "zig.exe" if os.name == "nt" else "zig")
+        return Path(found.strip(), "zig")
 
     def write_headers(self, to):
         source = find_headers(self.headers)
         shutil.copytree(source, to)
         program = "import json, sysconfig; print(json.dumps(sysconfig.get_config_vars()))"
-        variables = json.loads(
-            subprocess.run(
-                [self.belljar, "run", "--quiet", "-c", program],
-                capture_output=True, text=True, check=True,
-            ).stdout
+        asked = subprocess.run(
+            [self.belljar, "run", "--quiet", "-c", program],
+            capture_output=True,
+            text=True,
+            check=False,
         )
+        if asked.returncode != 0:
+            raise BuildError(
+                f"the sandbox does not tell its configuration:\n{asked.stderr[-1000:]}"
+            )
+        variables = json.loads(asked.stdout)
         template = next(
             path
             for path in [*source.parent.glob("*/python3.15/pyconfig.h"), source / "pyconfig.h"]
@@ -138,12 +154,10 @@ class Toolchain:
         work = made / "work"
         work.mkdir()
         (work / "dummy.c").write_text(DUMMY)
-        shown = output_of(
-            [zig, "build-exe", "dummy.c", "-target", "wasm32-wasi", f"-mcpu={compiler.CPU}"]
-            + ["-OReleaseFast", "-lc", "-lc++", "--verbose-link", "-femit-bin=dummy.wasm"],
-            cwd=work, env=self.environment,
-        )
-        found = dict((Path(p).name, Path(p)) for p in re.findall(r"\S+\.a\b", shown))
+        command = [zig, "build-exe", "dummy.c", "-target", "wasm32-wasi", "-OReleaseFast"]
+        command += [f"-mcpu={compiler.CPU}", "-lc", "-lc++", "--verbose-link"]
+        shown = output_of([*command, "-femit-bin=dummy.wasm"], cwd=work, env=self.environment)
+        found = {Path(p).name: Path(p) for p in re.findall(r"\S+\.a\b", shown)}
         kept, libc = [], set()
         for library in ("libc.a", "libzigc.a", "libcompiler_rt.a"):
             objects, defined = select(found[library], names, whole=library == "libc.a")
@@ -185,7 +199,12 @@ class Toolchain:
         path = work / "cxx-unwind.o"
         source = lib / "libunwind/src/Unwind-wasm.c"
         flags = ["-I", lib / "libunwind/include", "-I", lib / "libunwind/src"]
-        flags += ["-fwasm-exceptions", "-fdeclspec", "-Wno-everything", "-D_LIBUNWIND_HAS_NO_THREADS"]
+        flags += [
+            "-fwasm-exceptions",
+            "-fdeclspec",
+            "-Wno-everything",
+            "-D_LIBUNWIND_HAS_NO_THREADS",
+        ]
         self.compile("cc", source, path, made, flags)
         return [*objects, path]
 
@@ -193,16 +212,14 @@ class Toolchain:
         tools = made / "tools.json"
         if not tools.exists():
             self.write_tools(made)
+        flags = [*flags, "-ffunction-sections", "-fdata-sections"]
         output_of(
-            [sys.executable, HERE / "compiler.py", language, "-c", source, "-o", out, *flags]
-            + ["-ffunction-sections", "-fdata-sections"],
+            [sys.executable, HERE / "compiler.py", language, "-c", source, "-o", out, *flags],
             env=self.environment | {"BELLJAR_TOOLS": str(tools)},
         )
 
     def write_tools(self, made):
         """Writes what compiler.py reads; paths are those after the folder has its last name."""
-        def final(path):
-            return str(path)
         at = made if not (made / "artifact.txt").exists() else self.folder
         runtime = [at / f"lib/lib{name}.a" for name in ("python", "c", "c++", "c++abi")]
         (made / "tools.json").write_text(
@@ -211,11 +228,19 @@ class Toolchain:
                     "zig": str(self.zig()),
                     "include": [str(at / "include"), str(at / "include/internal")],
                     "libraries": [],
-                    "runtime": [final(path) for path in runtime],
-                    "names": str(at / "artifact.txt"),
+                    "runtime": [str(path) for path in runtime],
                 }
             )
         )
+
+
+def put(made, folder):
+    """Gives a finished folder its name, unless another build was faster."""
+    try:
+        made.rename(folder)
+    except OSError:
+        if not folder.is_dir():
+            raise
 
 
 def hidden(name):
@@ -265,7 +290,7 @@ def find_headers(given):
             if (place / "Python.h").is_file() and "3.15" in (place / "patchlevel.h").read_text():
                 return place
     where = f"{given} does not contain them" if given else "there is no python3.15 with headers"
-    raise Failed(
+    raise BuildError(
         f"packages are compiled with CPython 3.15's headers, and {where}; install Python 3.15 "
         "(on Debian: libpython3.15-dev), or give a folder with --headers"
     )
@@ -293,12 +318,17 @@ def run_logged(command, folder, environment, log, explain=lambda text: None):
     """Runs a step of the build. Its output is shown only if it fails."""
     with log.open("ab") as out:
         done = subprocess.run(
-            [str(part) for part in command], cwd=folder, env=environment, check=False,
-            stdout=out, stderr=subprocess.STDOUT, stdin=subprocess.DEVNULL,
+            [str(part) for part in command],
+            cwd=folder,
+            env=environment,
+            check=False,
+            stdout=out,
+            stderr=subprocess.STDOUT,
+            stdin=subprocess.DEVNULL,
         )
     if done.returncode != 0:
         advice = explain(log.read_text(errors="replace"))
-        raise Failed(advice or f"the package's build failed:\n{report(log)}")
+        raise BuildError(advice or f"the package's build failed:\n{report(log)}")
 
 
 def report(log):

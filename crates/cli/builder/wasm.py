@@ -5,7 +5,7 @@ FUNCTION, DATA, GLOBAL, SECTION, TAG, TABLE = range(6)
 WEAK, LOCAL, UNDEFINED, EXPLICIT_NAME = 0x01, 0x02, 0x10, 0x40
 
 
-class Malformed(Exception):
+class FormatError(Exception):
     """A file is not a WebAssembly module."""
 
 
@@ -55,7 +55,7 @@ def text(value):
 def sections(data):
     """Yields (id, name, start of the header, start of the contents, end) of each section."""
     if data[:8] != b"\0asm\1\0\0\0":
-        raise Malformed("is not a WebAssembly module")
+        raise FormatError("is not a WebAssembly module")
     reader = Reader(data, 8)
     while reader.at < len(data):
         header = reader.at

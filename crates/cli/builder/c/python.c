@@ -594,6 +594,32 @@ void PyException_SetArgs(PyObject *o, PyObject *arguments) {
 
 /* Contexts, capsules, weak references and slices. */
 
+/* The layout of a capsule, which no header has. */
+struct capsule {
+    PyObject_HEAD
+    void *pointer;
+    const char *name;
+    void *context;
+    PyCapsule_Destructor destructor;
+};
+static int is_capsule(PyObject *o, const char *function) {
+    if (o != NULL && PyCapsule_CheckExact(o) && ((struct capsule *)o)->pointer != NULL) return 1;
+    PyErr_Format(PyExc_ValueError, "%s called with invalid PyCapsule object", function);
+    return 0;
+}
+int PyCapsule_SetPointer(PyObject *o, void *pointer) {
+    if (!is_capsule(o, "PyCapsule_SetPointer")) return -1;
+    if (pointer == NULL) {
+        PyErr_SetString(PyExc_ValueError, "PyCapsule_SetPointer called with null pointer");
+        return -1;
+    }
+    ((struct capsule *)o)->pointer = pointer;
+    return 0;
+}
+PyCapsule_Destructor PyCapsule_GetDestructor(PyObject *o) {
+    return is_capsule(o, "PyCapsule_GetDestructor") ? ((struct capsule *)o)->destructor : NULL;
+}
+
 int PyWeakref_IsDead(PyObject *o) {
     PyObject *referent;
     int result = PyWeakref_GetRef(o, &referent);
@@ -613,4 +639,14 @@ PyObject *PyRun_StringFlags(const char *, int, PyObject *, PyObject *, PyCompile
 #undef PyRun_String
 PyObject *PyRun_String(const char *text, int start, PyObject *globals, PyObject *locals) {
     return PyRun_StringFlags(text, start, globals, locals, NULL);
+}
+
+#undef Py_CompileString
+PyObject *Py_CompileString(const char *text, const char *file, int start) {
+    const char *mode = start == Py_eval_input ? "eval" : start == Py_file_input ? "exec" : "single";
+    PyObject *builtins = PyImport_ImportModule("builtins");
+    if (builtins == NULL) return NULL;
+    PyObject *code = PyObject_CallMethod(builtins, "compile", "sss", text, file, mode);
+    Py_DECREF(builtins);
+    return code;
 }

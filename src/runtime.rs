@@ -287,6 +287,22 @@ impl RuntimeBuilder {
         licenses::read(&self.artifact(&cache)?, &cache.path(PACKAGES))
     }
 
+    /// Returns the file of Python for WASI in the cache, which packages with native code are built
+    /// for. Installs the artifact if the cache lacks it.
+    ///
+    /// # Errors
+    ///
+    /// If a bundle is in use, the cache is unusable, or the artifact is not available.
+    #[cfg(feature = "compile")]
+    pub fn artifact_module(&self) -> Result<PathBuf, Error> {
+        if let Some(path) = self.bundle_path() {
+            let action = "build packages";
+            return Err(BundleError::Fixed { action, path }.into());
+        }
+        let cache = Cache::open(self.cache_dir())?;
+        Ok(self.artifact(&cache)?.module())
+    }
+
     /// Creates a bundle in the directory `to`: everything that some images need to run on another
     /// machine. Missing parts are built in the cache first.
     ///

@@ -16,6 +16,8 @@ use super::key::KeyArgs;
 use super::lambda::LambdaArgs;
 #[cfg(feature = "server")]
 use super::mcp::McpArgs;
+#[cfg(all(unix, feature = "compile"))]
+use super::package::PackageCommand;
 use super::repl::ReplArgs;
 use super::replay::ReplayArgs;
 use super::run::RunArgs;
@@ -160,6 +162,10 @@ pub(super) enum Command {
     /// cache lacks is set up first.
     #[cfg(feature = "compile")]
     Bundle(BundleArgs),
+    /// Build packages with native code for the sandbox
+    #[cfg(all(unix, feature = "compile"))]
+    #[command(subcommand)]
+    Package(PackageCommand),
     /// Show what is set up, and how to fix problems
     ///
     /// Exit status: 0 if everything is ready, 1 if something is missing or broken.

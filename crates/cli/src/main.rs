@@ -31,6 +31,8 @@ mod lockdown;
 #[cfg(feature = "server")]
 mod mcp;
 mod options;
+#[cfg(all(unix, feature = "compile"))]
+mod package;
 mod policy;
 mod printer;
 mod progress;
@@ -110,6 +112,8 @@ fn dispatch(cli: Cli, printer: &Arc<Printer>) -> anyhow::Result<Exit> {
         Command::Image(command) => image::image(&command, global, printer),
         #[cfg(feature = "compile")]
         Command::Bundle(args) => bundle::bundle(&args, global, printer),
+        #[cfg(all(unix, feature = "compile"))]
+        Command::Package(command) => package::package(&command, global, printer),
         Command::Doctor(args) => doctor::doctor(&args, global, printer),
         Command::Licenses(args) => licenses::licenses(&args, global, printer),
         Command::Completions(args) => schema::completions(&args, printer),

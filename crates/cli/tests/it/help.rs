@@ -2,7 +2,7 @@ use super::*;
 
 #[test]
 fn every_page_of_help() {
-    let commands: [&[&str]; 20] = [
+    let commands: [&[&str]; 22] = [
         &[],
         &["run"],
         &["replay"],
@@ -19,6 +19,8 @@ fn every_page_of_help() {
         &["image", "build"],
         &["image", "remove"],
         &["bundle"],
+        &["package"],
+        &["package", "build"],
         &["doctor"],
         &["licenses"],
         &["completions"],

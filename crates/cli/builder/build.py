@@ -1,0 +1,149 @@
+"""Builds a package with native code for the sandbox: `belljar package build`.
+
+The source distribution's own build runs with belljar's compiler. The wheel that it makes is then
+checked against the artifact and named for the sandbox.
+"""
+
+import argparse
+import json
+import os
+import re
+import sys
+
+if sys.version_info < (3, 11):  # noqa: UP036 - an older one may be python3
+    print('{"error": "building packages needs Python 3.11 or newer as python3"}')
+    sys.exit(1)
+
+import tempfile
+from pathlib import Path
+
+import modules
+import recipe
+import rust
+import toolchain
+import wheel
+from toolchain import HERE, BuildError, Toolchain, output_of, run_logged, say, write_script
+
+
+def main():
+    parser = argparse.ArgumentParser()
+    parser.add_argument("requirement")
+    for name in ("recipe", "cache", "artifact", "belljar", "headers", "out", "sources"):
+        parser.add_argument(f"--{name}")
+    parser.add_argument("--quiet", action="store_true")
+    options = parser.parse_args()
+    toolchain.QUIET = options.quiet
+    try:
+        report = {"wheel": str(build(options))}
+    except toolchain.UsageError as failure:
+        report = {"usage": str(failure)}
+    except BuildError as failure:
+        report = {"error": str(failure)}
+    print(json.dumps(report))
+
+
+def build(options):
+    name, version = wanted(options.requirement)
+    plan = recipe.read(name, version, options.recipe)
+    cache = Path(options.cache)
+    tools = Toolchain(cache, options.artifact, options.belljar, options.headers)
+    tools.prepare()
+    with tempfile.TemporaryDirectory(prefix="belljar-package-") as work:
+        work = Path(work)
+        say(f"getting the source of {name} {version}")
+        source = plan.unpack(work, tools.python, options.sources)
+        environment = build_environment(tools, plan, work)
+        say(f"compiling {name} {version}")
+        log = work / "build.log"
+        if plan.modules:
+            made = modules.build(plan, environment, work, log)
+        elif rust.is_rust(source):
+            made = rust.build(source, plan, environment, work, log)
+        else:
+            made = run_backend(source, plan, environment, work, log)
+        out = Path(options.out or ".").resolve()
+        out.mkdir(parents=True, exist_ok=True)
+        return wheel.finish(made, tools.names(), plan, out)
+
+
+def wanted(requirement):
+    found = re.fullmatch(r"\s*(\w[\w.-]*)\s*==\s*([\w.!+-]+)\s*", requirement)
+    if found is None:
+        raise toolchain.UsageError(
+            f"`{requirement}` is not a package and a version, such as orjson==3.13.0"
+        )
+    return found[1], found[2]
+
+
+def build_environment(chain, plan, work):
+    """Returns the environment of the build, with compilers in a folder of their own."""
+    tools = work / "tools"
+    tools.mkdir()
+    settings = json.loads(chain.tools.read_text())
+    for name in ("cc", "c++", "ld"):
+        write_script(tools / name, [sys.executable, "-S", HERE / "compiler.py", name])
+    write_script(tools / "ar", [settings["zig"], "ar"])
+    write_script(tools / "ranlib", [settings["zig"], "ranlib"])
+    settings["libraries"] += [str(work / folder) for folder in plan.libraries]
+    settings["include"] += [str(work / folder) for folder in plan.includes]
+    (work / "tools.json").write_text(json.dumps(settings))
+    (work / "toolchain.cmake").write_text(
+        "set(CMAKE_SYSTEM_NAME WASI)\nset(CMAKE_SYSTEM_PROCESSOR wasm32)\n"
+        "set(CMAKE_TRY_COMPILE_TARGET_TYPE STATIC_LIBRARY)\n"
+        f"set(CMAKE_C_COMPILER {tools / 'cc'})\nset(CMAKE_CXX_COMPILER {tools / 'c++'})\n"
+        f"set(CMAKE_AR {tools / 'ar'})\nset(CMAKE_RANLIB {tools / 'ranlib'})\n"
+        'set(CMAKE_SHARED_LIBRARY_CREATE_C_FLAGS "")\n'
+        'set(CMAKE_SHARED_LIBRARY_CREATE_CXX_FLAGS "")\n'
+    )
+    environment = dict(chain.environment)
+    for name in ("PYTHONPATH", "PYTHONHOME", "CFLAGS", "CXXFLAGS", "LDFLAGS", "CPPFLAGS"):
+        environment.pop(name, None)
+    environment |= {
+        "BELLJAR_TOOLS": str(work / "tools.json"),
+        "BELLJAR_TOOLS_BIN": str(tools),
+        "BELLJAR_INCLUDE": settings["include"][0],
+        "CC": str(tools / "cc"),
+        "CXX": str(tools / "c++"),
+        "AR": str(tools / "ar"),
+        "RANLIB": str(tools / "ranlib"),
+        "LDSHARED": str(tools / "ld"),
+        "LDCXXSHARED": str(tools / "ld"),
+        "CMAKE_TOOLCHAIN_FILE": str(work / "toolchain.cmake"),
+        "_PYTHON_HOST_PLATFORM": "belljar-wasm32",
+        "SOURCE_DATE_EPOCH": "315532800",
+    }
+    return environment | {k: v.replace("{work}", str(work)) for k, v in plan.environment.items()}
+
+
+def run_backend(source, plan, environment, work, log):
+    """Runs the package's own build in an environment with what it asks for."""
+    venv = work / "venv"
+    output_of([sys.executable, "-m", "venv", venv])
+    python = venv / "bin/python"
+    backend, path, requires = recipe.build_system(source)
+    install(python, [*requires, *plan.requires])
+    environment = environment | {
+        "PYTHONPATH": str(HERE / "target"),
+        "PATH": f"{venv / 'bin'}{os.pathsep}{environment['PATH']}",
+    }
+    hook = [python, HERE / "hooks/backend.py", backend, os.pathsep.join(path)]
+    settings = json.dumps(plan.settings)
+    asked = work / "requires.json"
+    run_logged([*hook, "requires", asked, settings], source, environment, log)
+    more = [r for r in json.loads(asked.read_text()) if not re.match(r"(cmake|ninja)\b.*", r)]
+    more += [r for r in json.loads(asked.read_text()) if re.match(r"(cmake|ninja)\b.*", r)]
+    install(python, more)
+    wheels = work / "wheels"
+    wheels.mkdir()
+    run_logged([*hook, "wheel", wheels, settings], source, environment, log)
+    return next(wheels.glob("*.whl"))
+
+
+def install(python, requirements):
+    if requirements:
+        pip = [python, "-m", "pip", "install", "--quiet", "--disable-pip-version-check"]
+        output_of([*pip, *requirements], cwd=python.parent)
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,14 @@
+/* Standard streams of the extension's own: the artifact's cannot be found by name. */
+#include <stdio.h>
+
+FILE *__fdopen(int, const char *);
+FILE *own_stdin __asm__("stdin");
+FILE *own_stdout __asm__("stdout");
+FILE *own_stderr __asm__("stderr");
+
+__attribute__((constructor)) static void open_streams(void) {
+    own_stdin = __fdopen(0, "r");
+    own_stdout = __fdopen(1, "w");
+    own_stderr = __fdopen(2, "w");
+    if (own_stderr != NULL) setvbuf(own_stderr, NULL, _IONBF, 0);
+}

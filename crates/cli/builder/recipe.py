@@ -1,0 +1,152 @@
+"""Recipes: what is special about a package's build.
+
+A recipe is a TOML file. All of its keys are optional; a package without a recipe is built with
+its defaults.
+"""
+
+import hashlib
+import os
+import re
+import shutil
+import tarfile
+import tomllib
+import urllib.request
+import zipfile
+from pathlib import Path
+
+from toolchain import HERE, BuildError, output_of
+
+KEYS = {"version", "sha256", "environment", "requires", "settings", "imports", "replace"}
+KEYS |= {"include", "library", "cargo", "source", "module", "license"}
+
+
+class Plan:
+    def __init__(self, name, version, values, folder):
+        unknown = set(values) - KEYS
+        if unknown:
+            raise BuildError(f"the recipe of {name} has the unknown key {sorted(unknown)[0]}")
+        self.name, self.version, self.folder = name, version, folder
+        pinned = values.get("version") == version
+        self.sha256 = values.get("sha256") if pinned else None
+        self.environment = values.get("environment", {})
+        self.requires = values.get("requires", [])
+        self.settings = values.get("settings", {})
+        self.imports = values.get("imports", [])
+        self.includes = values.get("include", [])
+        self.libraries = values.get("library", [])
+        self.cargo = values.get("cargo", [])
+        self.sources = values.get("source", [])
+        self.replace = values.get("replace", [])
+        self.modules = values.get("module", [])
+        self.license = values.get("license")
+
+    def unpack(self, work, python, sources):
+        """Gets and unpacks the source, and returns its folder.
+
+        A recipe with modules of its own has only the sources that it lists.
+        """
+        source = work
+        for extra in self.sources:
+            if "url" in extra:
+                archive = download(extra["url"], extra["sha256"], work, sources)
+            else:
+                archive = fetch(python, extra["name"], extra["version"], extra.get("sha256"), work)
+            unpack(archive, work / "unpacked").rename(inside(work, extra["folder"]))
+        if not self.modules:
+            archive = fetch(python, self.name, self.version, self.sha256, work)
+            source = unpack(archive, work / "unpacked")
+        for change in self.replace:
+            path = inside(source, change["file"])
+            text = path.read_text()
+            if change["old"] not in text:
+                raise BuildError(f"the recipe of {self.name} replaces text that {path.name} lacks")
+            path.write_text(text.replace(change["old"], change["new"]))
+        return source
+
+
+def inside(folder, name):
+    """Returns the path of `name`, which must not leave the folder."""
+    path = (folder / name).resolve()
+    if not path.is_relative_to(folder.resolve()):
+        raise BuildError(f"the recipe uses {name}, which is outside of its sources")
+    return path
+
+
+def read(name, version, path):
+    """Reads the recipe at `path`, or the built-in one of the package."""
+    normal = re.sub(r"(?<=.)[-_.]+", "-", name).lower()
+    path = Path(path) if path else HERE / "recipes" / f"{normal}.toml"
+    if not path.is_file():
+        return Plan(name, version, {}, path.parent)
+    try:
+        values = tomllib.loads(path.read_text())
+    except tomllib.TOMLDecodeError as problem:
+        raise BuildError(f"{path} is not a recipe: {problem}") from problem
+    return Plan(name, version, values, path.parent)
+
+
+def fetch(python, name, version, sha256, work):
+    """Downloads a source distribution with pip, checks its hash, and unpacks it."""
+    to = work / "download" / name
+    to.mkdir(parents=True)
+    pip = [python, "-m", "pip", "download", "--quiet", "--disable-pip-version-check"]
+    pip += ["--no-deps", "--no-binary=:all:", "--no-build-isolation", "--dest", to]
+    environment = dict(os.environ) | {"PYTHONPATH": str(HERE / "hooks")}
+    output_of([*pip, f"{name}=={version}"], cwd=to, env=environment)
+    archive = next(to.iterdir())
+    check_hash(archive, sha256)
+    return archive
+
+
+def download(url, sha256, work, sources):
+    """Downloads a file, unless the folder `sources` has it, and checks its hash."""
+    name = url.rpartition("/")[2]
+    if not url.startswith("https://"):
+        raise BuildError(f"the source {name} needs an https URL")
+    path = work / "download" / name
+    path.parent.mkdir(parents=True, exist_ok=True)
+    try:
+        if sources and Path(sources, name).is_file():
+            shutil.copyfile(Path(sources, name), path)
+        else:
+            with urllib.request.urlopen(url, timeout=60) as answer, path.open("wb") as out:
+                shutil.copyfileobj(answer, out)
+    except OSError as problem:
+        raise BuildError(
+            f"cannot download {name}: {problem}; give --sources a directory that has it"
+        ) from problem
+    check_hash(path, sha256)
+    return path
+
+
+def check_hash(path, sha256):
+    found = hashlib.sha256(path.read_bytes()).hexdigest()
+    if sha256 is not None and found != sha256:
+        raise BuildError(f"{path.name} has the SHA-256 {found}, and the recipe wants {sha256}")
+
+
+def unpack(archive, to):
+    """Unpacks an archive with one folder, and returns that folder."""
+    folder = to / archive.name
+    folder.mkdir(parents=True)
+    if archive.suffix == ".zip":
+        with zipfile.ZipFile(archive) as opened:
+            opened.extractall(folder)
+    else:
+        with tarfile.open(archive) as opened:
+            opened.extractall(folder, filter="data")
+    return next(path for path in folder.iterdir() if path.is_dir())
+
+
+def project(source):
+    """Returns the contents of pyproject.toml."""
+    path = source / "pyproject.toml"
+    return tomllib.loads(path.read_text()) if path.is_file() else {}
+
+
+def build_system(source):
+    """Returns a project's backend, the folders of its modules, and what it requires."""
+    table = project(source).get("build-system", {})
+    legacy = "setuptools.build_meta:__legacy__"
+    requires = table.get("requires", ["setuptools"])
+    return table.get("build-backend", legacy), table.get("backend-path", []), requires

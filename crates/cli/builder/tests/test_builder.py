@@ -1,0 +1,180 @@
+"""Tests of the builder that need no compiler."""
+
+import base64
+import csv
+import hashlib
+import io
+import sys
+import zipfile
+from pathlib import Path
+
+import pytest
+
+sys.path.insert(0, str(Path(__file__).parent.parent))
+
+import compiler
+import recipe
+import rust
+import toolchain
+import wasm
+import wheel
+from build import wanted
+
+
+def section(kind, body, name=None):
+    if name is not None:
+        body = wasm.text(name) + body
+    return bytes([kind]) + wasm.number(len(body)) + body
+
+
+def extension(imports=(), data=(), export="PyInit_x"):
+    """Returns a module with functions as imports and undefined symbols of data."""
+    body = wasm.number(len(imports))
+    for module, name in imports:
+        body += wasm.text(module) + wasm.text(name) + b"\0\0"
+    exports = b"\1" + wasm.text(export) + b"\0\0"
+    table = wasm.number(len(data))
+    for name, flags in data:
+        table += bytes([wasm.DATA]) + wasm.number(flags) + wasm.text(name)
+    linking = b"\2" + bytes([wasm.SYMBOL_TABLE]) + wasm.number(len(table)) + table
+    return (
+        b"\0asm\1\0\0\0" + section(2, body) + section(7, exports) + section(0, linking, "linking")
+    )
+
+
+def packed(path, files):
+    with zipfile.ZipFile(path, "w") as archive:
+        for name, data in files.items():
+            archive.writestr(name, data)
+    return path
+
+
+def plan(**values):
+    return recipe.Plan("x", "1", values, Path())
+
+
+INFO = {"x-1.dist-info/WHEEL": "Wheel-Version: 1.0\nTag: cp311-cp311-linux\n"}
+
+
+def test_numbers_are_read_as_they_are_written():
+    for value in (0, 1, 127, 128, 300, 1 << 31, (1 << 32) - 1):
+        assert wasm.Reader(wasm.number(value)).number() == value
+
+
+def test_an_extension_that_fits_has_no_problem():
+    data = extension([("env", "PyLong_FromLong")], [("PyExc_ValueError", 0x10), ("errno", 0x10)])
+    assert wheel.check(data, {"PyLong_FromLong"}) == []
+
+
+@pytest.mark.parametrize(
+    ("imports", "data", "missing"),
+    [
+        ([("env", "fork")], [], "fork"),
+        ([("wasi_snapshot_preview1", "sock_send")], [], "wasi_snapshot_preview1.sock_send"),
+        ([], [("_PyRuntime", 0x10)], "_PyRuntime"),
+    ],
+)
+def test_what_is_missing_is_named(imports, data, missing):
+    problems = wheel.check(extension(imports, data), {"PyLong_FromLong"})
+    assert problems == [f"not in the sandbox's Python: {missing}"]
+
+
+def test_a_weak_reference_may_be_missing():
+    assert wheel.check(extension(data=[("maybe", 0x11)]), set()) == []
+
+
+def test_a_wheel_gets_the_names_of_the_sandbox(tmp_path):
+    files = {"x/__init__.py": "", "x/_y.cpython-311-linux.so": extension(), **INFO}
+    made = packed(tmp_path / "x-1-cp311-cp311-linux.whl", files)
+    out = wheel.finish(made, set(), plan(), tmp_path)
+    assert out.name == "x-1-cp315-cp315-belljar_wasm32.whl"
+    with zipfile.ZipFile(out) as archive:
+        module = archive.read("x/_y.cpython-315-belljar_wasm32.wasm")
+        text = archive.read("x-1.dist-info/WHEEL").decode()
+        rows = list(csv.reader(io.StringIO(archive.read("x-1.dist-info/RECORD").decode())))
+    assert module == extension()
+    assert text.count("Tag:") == 1
+    assert "Tag: cp315-cp315-belljar_wasm32" in text
+    digest = base64.urlsafe_b64encode(hashlib.sha256(module).digest()).rstrip(b"=").decode()
+    assert ["x/_y.cpython-315-belljar_wasm32.wasm", f"sha256={digest}", str(len(module))] in rows
+
+
+@pytest.mark.parametrize(
+    ("files", "problem"),
+    [
+        ({"x.py": ""}, "pure Python"),
+        ({"x.so": b"\x7fELF....", "y.so": extension()}, "compiled for this machine"),
+    ],
+)
+def test_other_wheels_are_refused(tmp_path, files, problem):
+    made = packed(tmp_path / "x-1-cp311-cp311-linux.whl", {**files, **INFO})
+    with pytest.raises(toolchain.BuildError, match=problem):
+        wheel.finish(made, set(), plan(), tmp_path)
+    assert [path.name for path in tmp_path.iterdir()] == [made.name]
+
+
+def test_the_compiler_leaves_out_what_means_this_machine():
+    given = ["-O3", "-march=native", "-fPIC", "-arch", "arm64", "-I/usr/include/python3.11"]
+    given += ["-I", "/usr/include/python3.11", "-I", "/y"]
+    given += ["-I/x/include", "-pthread", "-Wl,-z,now", "-DX=1", "a.c"]
+    assert compiler.kept(given) == ["-O3", "-I/y", "-I/x/include", "-DX=1", "a.c"]
+
+
+def test_a_requirement_has_a_version():
+    assert wanted("orjson==3.13.0") == ("orjson", "3.13.0")
+    for text in ("orjson", "orjson>=3", "--x==1", "a b==1", "../a==1"):
+        with pytest.raises(toolchain.UsageError):
+            wanted(text)
+
+
+def test_a_recipe_names_no_file_outside_of_its_sources(tmp_path):
+    assert recipe.inside(tmp_path, "a/b") == tmp_path / "a/b"
+    for name in ("../a", "/etc/passwd", "a/../../b"):
+        with pytest.raises(toolchain.BuildError):
+            recipe.inside(tmp_path, name)
+
+
+def test_an_unknown_key_of_a_recipe_is_refused():
+    with pytest.raises(toolchain.BuildError, match="unknown key flag"):
+        plan(flag=1)
+
+
+def test_a_source_with_another_hash_is_refused(tmp_path):
+    (tmp_path / "a.tar").write_bytes(b"x")
+    with pytest.raises(toolchain.BuildError, match="SHA-256"):
+        recipe.download("https://example.org/a.tar", "0" * 64, tmp_path / "work", tmp_path)
+
+
+def test_all_recipes_are_readable():
+    for path in (toolchain.HERE / "recipes").glob("*.toml"):
+        assert recipe.read(path.stem, "0", None).folder == path.parent
+
+
+def test_the_configuration_has_the_values_of_the_guest():
+    text = toolchain.configuration(
+        "#define SIZEOF_LONG 8\n/* #undef HAVE_FORK */\n#define HAVE_KQUEUE 1\n",
+        {"SIZEOF_LONG": 4, "HAVE_FORK": 0},
+    )
+    assert "#define SIZEOF_LONG 4" in text
+    assert "HAVE_FORK" not in text
+    assert "HAVE_KQUEUE" not in text
+
+
+def test_a_log_shows_its_errors(tmp_path):
+    log = tmp_path / "log"
+    log.write_text("\n".join([*map(str, range(100)), "a.c:1: error: no", *map(str, range(50))]))
+    assert "a.c:1: error: no" in toolchain.report(log)
+    assert len(toolchain.report(log).splitlines()) < 10
+
+
+def test_a_rust_module_is_where_maturin_would_put_it(tmp_path):
+    source = tmp_path / "source"
+    (source / "pysrc/x").mkdir(parents=True)
+    (source / "pysrc/x/__init__.py").write_text("from .x import *")
+    (source / "PKG-INFO").write_text("Name: x\nVersion: 1\n")
+    module = tmp_path / "x.wasm"
+    module.write_bytes(extension())
+    made = rust.assemble(source, {}, {"python-source": "pysrc"}, module, tmp_path, None)
+    with zipfile.ZipFile(made) as archive:
+        assert "x/x.wasm" in archive.namelist()
+        assert "x/__init__.py" in archive.namelist()

@@ -1,0 +1,98 @@
+"""Checks a wheel against the artifact, and writes it with the sandbox's names and tags."""
+
+import base64
+import csv
+import hashlib
+import io
+import re
+import zipfile
+
+import wasm
+from toolchain import BuildError
+
+SUFFIX = ".cpython-315-belljar_wasm32.wasm"
+PLATFORM = "belljar_wasm32"
+# Data of CPython that the linker finds in the artifact.
+DATA = re.compile(r"^(_?Py\w+_Type|PyExc_\w+|_Py_\w+(Struct|Object)|_PyWeakref_\w+|Py_\w+Type)$")
+# Exceptions have the artifact's tags.
+TAGS = {"__cpp_exception", "__c_longjmp"}
+OTHER_DATA = {"errno", "Py_Version"}
+
+
+def finish(wheel, here, plan, out):
+    """Checks a wheel and writes it with the sandbox's names and tags."""
+    with zipfile.ZipFile(wheel) as archive:
+        files = {i.filename: archive.read(i) for i in archive.infolist() if not i.is_dir()}
+    info = next(n.split("/")[0] for n in files if n.endswith(".dist-info/WHEEL"))
+    files.pop(f"{info}/RECORD", None)
+    renamed, problems, extensions, abi = {}, [], 0, "cp315"
+    for name, data in files.items():
+        folder, _, base = name.rpartition("/")
+        if data[:4] in (b"\x7fELF", b"\xcf\xfa\xed\xfe") or data[:2] == b"MZ":
+            problems.append(f"{name} is compiled for this machine")
+        elif is_extension(data):
+            extensions += 1
+            base = base.split(".")[0] + SUFFIX
+            name = f"{folder}/{base}" if folder else base
+            problems += [f"{name}: {p}" for p in check(data, here | set(plan.imports))]
+        renamed[name] = data
+    if extensions == 0:
+        problems.append("the wheel has no extension module: the package is pure Python")
+    if problems:
+        raise BuildError("the package does not fit into the sandbox:\n  " + "\n  ".join(problems))
+    distribution, version = info.removesuffix(".dist-info").rsplit("-", 1)
+    python = "cp315"
+    if "-abi3-" in wheel.name:
+        python, abi = wheel.name.split("-")[-3], "abi3"
+    tag = f"{python}-{abi}-{PLATFORM}"
+    lines = renamed[f"{info}/WHEEL"].decode().splitlines()
+    lines = [
+        line for line in lines if line.strip() and not line.startswith(("Tag:", "Root-Is-Purelib:"))
+    ]
+    lines += ["Root-Is-Purelib: false", f"Tag: {tag}", ""]
+    renamed[f"{info}/WHEEL"] = "\n".join(lines).encode()
+    path = out / f"{distribution}-{version}-{tag}.whl"
+    write_wheel(path, renamed, info)
+    return path
+
+
+def is_extension(data):
+    return data[:4] == b"\0asm" and any(n.startswith("PyInit_") for n, _ in wasm.exports(data))
+
+
+def check(data, here):
+    """Returns what an extension needs and the artifact does not have."""
+    problems = []
+    missing = []
+    for module, name, kind in wasm.imports(data):
+        if kind == 0 and not (module == "env" and name in here):
+            missing.append(name if module == "env" else f"{module}.{name}")
+        elif kind == 4 and name not in TAGS:
+            problems.append(f"imports the exception tag {name}")
+        elif kind == 3:
+            problems.append(f"imports the global {name}")
+    symbols, _ = wasm.symbols(data)
+    for kind, flags, name in symbols:
+        needed = kind == wasm.DATA and flags & wasm.UNDEFINED and not flags & wasm.WEAK
+        if needed and name not in OTHER_DATA and not DATA.match(name):
+            missing.append(name)
+    if missing:
+        problems.append("not in the sandbox's Python: " + ", ".join(sorted(set(missing))))
+    return problems
+
+
+def write_wheel(path, files, info):
+    record = io.StringIO()
+    rows = csv.writer(record, lineterminator="\n")
+    for name, data in sorted(files.items()):
+        digest = base64.urlsafe_b64encode(hashlib.sha256(data).digest()).rstrip(b"=").decode()
+        rows.writerow([name, f"sha256={digest}", len(data)])
+    rows.writerow([f"{info}/RECORD", "", ""])
+    unfinished = path.with_suffix(".unfinished")
+    with zipfile.ZipFile(unfinished, "w", zipfile.ZIP_DEFLATED) as archive:
+        for name, data in [*sorted(files.items()), (f"{info}/RECORD", record.getvalue().encode())]:
+            entry = zipfile.ZipInfo(name, (1980, 1, 1, 0, 0, 0))
+            entry.compress_type = zipfile.ZIP_DEFLATED
+            entry.external_attr = 0o644 << 16
+            archive.writestr(entry, data)
+    unfinished.replace(path)

@@ -1,0 +1,210 @@
+//! `belljar package`: builds packages with native code for the sandbox.
+//!
+//! The work is done by Python programs, since the builds of packages are Python programs. They are
+//! part of this command, and run by the same `python3` whose pip downloads packages.
+
+use std::fs;
+use std::io;
+use std::path::{Path, PathBuf};
+use std::process::{Command, Stdio};
+use std::sync::Arc;
+
+use anyhow::{Context, anyhow};
+use clap::{Args, Subcommand, ValueHint};
+use serde::Deserialize;
+use serde_json::json;
+use tempfile::TempDir;
+
+use super::args::Global;
+use super::engine::{cache, configure};
+use super::exit::{Exit, Usage};
+use super::printer::Printer;
+use super::progress::Bars;
+
+#[derive(Debug, Subcommand)]
+pub(super) enum PackageCommand {
+    /// Build a package with native code from its source
+    ///
+    /// pip downloads the source, whose own build then runs with belljar's compiler: C, C++ and
+    /// Cython, and Rust if cargo is installed with the target wasm32-wasip1. The result is a wheel
+    /// for the sandbox. A wheel that needs a function that the sandbox's Python lacks is refused.
+    ///
+    /// The first build downloads the compiler (100 MB, by pip) and compiles a C and C++ library.
+    /// The build itself is not sandboxed: it runs the package's code as you, as `pip install` does.
+    ///
+    /// Exit status: 0 the wheel was built, 2 invalid usage, 3 the package cannot be built.
+    Build(BuildArgs),
+}
+
+#[derive(Debug, Args)]
+pub(super) struct BuildArgs {
+    /// Name and version of the package, such as orjson==3.13.0
+    #[arg(value_name = "NAME==VERSION")]
+    requirement: String,
+    /// Recipe with what is special about the build: flags, sources, replacements [default:
+    /// belljar's own recipe for the package, if it has one]
+    #[arg(long, value_name = "FILE", value_hint = ValueHint::FilePath)]
+    recipe: Option<PathBuf>,
+    /// Directory with the headers of CPython 3.15 [env: BELLJAR_HEADERS] [default: those of an
+    /// installed python3.15]
+    #[arg(long, value_name = "DIR", value_hint = ValueHint::DirPath, env = "BELLJAR_HEADERS",
+          hide_env = true)]
+    headers: Option<PathBuf>,
+    /// Directory with sources that recipes otherwise download by their URLs
+    #[arg(long, value_name = "DIR", value_hint = ValueHint::DirPath)]
+    sources: Option<PathBuf>,
+    /// Directory for the wheel [default: the current directory]
+    #[arg(long, value_name = "DIR", value_hint = ValueHint::DirPath, default_value = ".",
+          hide_default_value = true)]
+    out: PathBuf,
+    /// Print the result as JSON
+    #[arg(long)]
+    json: bool,
+}
+
+/// What the programs report on standard output.
+#[derive(Deserialize)]
+#[serde(rename_all = "lowercase")]
+enum Report {
+    Wheel(PathBuf),
+    Error(String),
+    Usage(String),
+}
+
+macro_rules! files {
+    ($($name:literal),* $(,)?) => { [$(($name, include_str!(concat!("../builder/", $name)))),*] };
+}
+
+/// The programs and their data.
+const FILES: &[(&str, &str)] = &files![
+    "build.py",
+    "compiler.py",
+    "compiler.txt",
+    "modules.py",
+    "recipe.py",
+    "rust.py",
+    "toolchain.py",
+    "wasm.py",
+    "wheel.py",
+    "c/libc.c",
+    "c/python.c",
+    "c/stdio.c",
+    "hooks/backend.py",
+    "hooks/sdist_backend.py",
+    "hooks/sitecustomize.py",
+    "recipes/_decimal.c",
+    "recipes/_decimal.toml",
+    "recipes/xxhash.toml",
+    "target/sitecustomize.py",
+];
+
+/// Builds packages.
+pub(super) fn package(
+    command: &PackageCommand,
+    global: &Global,
+    printer: &Arc<Printer>,
+) -> anyhow::Result<Exit> {
+    match command {
+        PackageCommand::Build(args) => build(args, global, printer),
+    }
+}
+
+fn build(args: &BuildArgs, global: &Global, printer: &Arc<Printer>) -> anyhow::Result<Exit> {
+    let artifact = configure(global, &Arc::new(Bars::new(printer))).artifact_module()?;
+    let programs = programs().context("cannot write the programs of the build")?;
+    let wheel = run(args, global, &artifact, programs.path())?;
+    if args.json {
+        printer.json(&json!({ "wheel": wheel }))?;
+    } else {
+        printer.line(&wheel.display().to_string())?;
+    }
+    Ok(Exit::Success)
+}
+
+/// Writes the programs into a temporary directory.
+fn programs() -> io::Result<TempDir> {
+    let folder = tempfile::tempdir()?;
+    for (name, text) in FILES {
+        let path = folder.path().join(name);
+        fs::create_dir_all(path.parent().unwrap_or(folder.path()))?;
+        fs::write(path, text)?;
+    }
+    Ok(folder)
+}
+
+/// Runs the build, which reports its progress on standard error.
+fn run(
+    args: &BuildArgs,
+    global: &Global,
+    artifact: &Path,
+    programs: &Path,
+) -> anyhow::Result<PathBuf> {
+    let root = artifact.parent().and_then(Path::parent).context("the cache has no directory")?;
+    let mut command = Command::new("python3");
+    command
+        .arg(programs.join("build.py"))
+        .arg(&args.requirement)
+        .arg("--cache")
+        .arg(root.join("compiler"))
+        .arg("--artifact")
+        .arg(artifact)
+        .arg("--belljar")
+        .arg(std::env::current_exe().context("cannot find this command's file")?)
+        .arg("--out")
+        .arg(&args.out);
+    if let Some(recipe) = &args.recipe {
+        command.arg("--recipe").arg(recipe);
+    }
+    if let Some(headers) = &args.headers {
+        command.arg("--headers").arg(headers);
+    }
+    if let Some(sources) = &args.sources {
+        command.arg("--sources").arg(sources);
+    }
+    if global.quiet {
+        command.arg("--quiet");
+    }
+    // The build asks the sandbox's Python for its configuration.
+    if let Some(cache) = cache(global) {
+        command.env("BELLJAR_CACHE", cache);
+    }
+    if let Some(wheel) = &global.wheel {
+        command.env("BELLJAR_WHEEL", wheel);
+    }
+    command.env_remove("BELLJAR_BUNDLE").stdin(Stdio::null()).stderr(Stdio::inherit());
+    let output = command.output().map_err(|source| {
+        anyhow!(source).context("building packages needs python3 3.11 or newer with pip and venv")
+    })?;
+    match serde_json::from_slice(&output.stdout) {
+        Ok(Report::Wheel(wheel)) => Ok(wheel),
+        Ok(Report::Usage(text)) => Err(Usage::new(text).into()),
+        Ok(Report::Error(text)) => Err(anyhow!(text)),
+        Err(_) => Err(anyhow!("the build ended without a result ({})", output.status)),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn all_programs_are_included() {
+        let root = Path::new(env!("CARGO_MANIFEST_DIR")).join("builder");
+        let mut found = Vec::new();
+        let mut folders = vec![root.clone()];
+        while let Some(folder) = folders.pop() {
+            for entry in fs::read_dir(folder).unwrap().map(|entry| entry.unwrap().path()) {
+                if entry.is_dir() {
+                    folders.push(entry);
+                } else {
+                    found.push(entry.strip_prefix(&root).unwrap().to_str().unwrap().to_owned());
+                }
+            }
+        }
+        found.retain(|name| !name.contains("__pycache__") && !name.starts_with("tests/"));
+        found.sort();
+        let mut included: Vec<_> = FILES.iter().map(|(name, _)| (*name).to_owned()).collect();
+        included.sort();
+        assert_eq!(included, found);
+    }
+}

@@ -312,6 +312,13 @@ impl SessionStore {
         let Some(record) = record.filter(|record| record.owner == owner.name()) else {
             return Err(no_session(asked));
         };
+        if record.is_closed() {
+            if let Ownership::Claimed(claim) = ownership {
+                claim.release_unchanged().await?;
+            }
+            self.remove(owner.name(), &id, record.name.as_deref()).await?;
+            return Err(no_session(asked));
+        }
         if session.info().labels != record.labels {
             session.set_labels(record.labels.clone())?;
         }

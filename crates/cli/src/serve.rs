@@ -72,7 +72,7 @@ pub(super) struct ServeArgs {
     #[arg(long, value_name = "SECONDS", value_parser = seconds, default_value = "5")]
     lease: Duration,
     /// Interfaces to serve: v1, console, e2b, mcp, jupyter, dify, piston, judge0, sandbox-fusion,
-    /// librechat, or all
+    /// librechat, openai, or all
     #[arg(long, value_name = "NAMES", default_value_t = Faces::default())]
     faces: Faces,
     /// Serve everything below this path, as passed on by a proxy

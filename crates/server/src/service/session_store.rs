@@ -18,7 +18,7 @@ use belljar::Session;
 use belljar::cluster::StoredSessions;
 use belljar::session::LeaseEnd;
 
-pub(crate) use self::claimed::{Access, ClaimedSession};
+pub(crate) use self::claimed::{Access, ClaimedSession, LEASE_MINUTES};
 pub(crate) use self::documents::Document;
 use self::index::owner_folder;
 pub use self::listing::Listed;

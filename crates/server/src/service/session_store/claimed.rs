@@ -31,6 +31,9 @@ pub(crate) enum Access {
     Run,
 }
 
+/// The label of a session whose lease starts again with each use, for so many minutes.
+pub(crate) const LEASE_MINUTES: &str = "container.minutes";
+
 /// A session in use. No other server changes it meanwhile.
 pub(crate) struct ClaimedSession {
     service: Service,
@@ -162,6 +165,25 @@ impl ClaimedSession {
         }
     }
 
+    /// Restarts the lease of a session with the label [`LEASE_MINUTES`]. Reading a session of the
+    /// store does not change its record.
+    fn renew_lease(&mut self) -> Result<(), ServiceError> {
+        if self.session.lease_end().is_none() || matches!(self.ownership, Ownership::Reader { .. })
+        {
+            return Ok(());
+        }
+        let labels = self.session.view().info().labels;
+        let minutes = labels.get(LEASE_MINUTES).and_then(|minutes| minutes.parse::<u32>().ok());
+        let Some(minutes) = minutes else {
+            return Ok(());
+        };
+        self.extend_lease(Duration::from_secs(60 * u64::from(minutes)))?;
+        if let (Some(record), Ownership::Claimed(claim)) = (&self.record, &mut self.ownership) {
+            claim.set_about(record.text());
+        }
+        Ok(())
+    }
+
     /// Seconds until its lease expires.
     pub(crate) fn lease_seconds(&self) -> Option<f64> {
         match &self.record {
@@ -195,13 +217,15 @@ impl Service {
             }
             (_, found) => (found?, Ownership::Local, None),
         };
-        Ok(ClaimedSession {
+        let mut claimed = ClaimedSession {
             service: self.clone(),
             owner: owner.clone(),
             session,
             ownership,
             record,
-        })
+        };
+        claimed.renew_lease()?;
+        Ok(claimed)
     }
 
     /// Runs a request in a claimed session after earlier requests, and releases it. Dropping the

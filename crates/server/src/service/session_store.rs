@@ -31,6 +31,8 @@ use super::error::ServiceError;
 use super::owned_session::{Lineage, OwnedSession};
 use super::owner::{Owner, limit};
 use super::session_slot::SessionSlot;
+use super::sessions::note_closed;
+use crate::audit::AuditLog;
 
 /// The sessions of a store.
 pub(crate) struct SessionStore {
@@ -39,6 +41,7 @@ pub(crate) struct SessionStore {
     owners: Mutex<HashMap<String, String>>,
     /// Sizes of sessions' files, for owners with a limit.
     bytes: Mutex<HashMap<String, OwnerSizes>>,
+    pub(super) audit: Option<AuditLog>,
 }
 
 impl Service {
@@ -99,6 +102,7 @@ impl SessionStore {
             sessions,
             owners: Mutex::default(),
             bytes: Mutex::default(),
+            audit: None,
         }
     }
 
@@ -172,6 +176,7 @@ impl SessionStore {
         self.sessions.remove(id).await?;
         self.owners().remove(id);
         self.forget_bytes(owner, id);
+        note_closed(self.audit.as_ref(), owner, id);
         self.remove_from_index(owner, id, name).await
     }
 }

@@ -49,8 +49,8 @@ impl FromRequestParts<App> for Page {
 }
 
 impl Page {
-    /// The page of `all`, which are oldest first. If the object before the page was deleted, this is
-    /// the first page, so that a client can delete all objects page by page.
+    /// The page of `all`, which are oldest first. If the object before the page was deleted, this
+    /// is the first page, so that a client can delete all objects page by page.
     pub(super) fn of<T, A: Serialize>(
         &self,
         mut all: Vec<T>,

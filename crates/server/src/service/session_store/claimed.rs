@@ -257,7 +257,7 @@ impl Service {
         mut at: ClaimedSession,
         mut request: Request,
     ) -> GuestFuture<(ClaimedSession, Result<Outcome, ServiceError>)> {
-        let admitted = AdmittedWork::of_run(self, owner, &mut request);
+        let admitted = AdmittedWork::of_run(self, owner, Some(at.id()), &mut request);
         let interrupt = request.interrupt.clone();
         GuestFuture::new(interrupt, async move {
             let admitted = match admitted {
@@ -290,7 +290,11 @@ impl Service {
         mut at: ClaimedSession,
         answers: Vec<ToolAnswer>,
     ) -> Result<Outcome, ServiceError> {
-        let admitted = AdmittedWork::begin(&self.shared, owner, Work::Run, &Interrupt::new())?;
+        let interrupt = Interrupt::new();
+        let admitted = AdmittedWork::begin(&self.shared, owner, Work::Run, &interrupt, |record| {
+            record.work = Some("answer".to_owned());
+            record.session = Some(at.id().to_owned());
+        })?;
         let answering = async {
             match &mut at.ownership {
                 Ownership::Claimed(claim) => claim.answer(answers).await,

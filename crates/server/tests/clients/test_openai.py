@@ -3,8 +3,11 @@
 import asyncio
 import base64
 import io
+import os
 import re
+import shutil
 import subprocess
+from pathlib import Path
 
 import httpx
 import openai
@@ -13,6 +16,7 @@ from conftest import COMMAND, start
 from openai.types.responses import ResponseCodeInterpreterToolCall
 
 PNG = b"\x89PNG"
+JAVASCRIPT = Path(__file__).parent / "js" / "openai"
 
 
 @pytest.fixture(scope="module", params=["one process", "accounts"])
@@ -203,3 +207,12 @@ def test_accounts_have_their_own(tmp_path):
             with pytest.raises(openai.NotFoundError):
                 steal()
         assert server.stop() == 0
+
+
+@pytest.mark.skipif(
+    shutil.which("node") is None or not (JAVASCRIPT / "node_modules").exists(),
+    reason="node, or its packages (npm ci in js/openai), are not there",
+)
+def test_the_client_for_javascript(place):
+    environment = {"OPENAI_BASE_URL": f"{place.url}/v1", "OPENAI_API_KEY": place.key}
+    subprocess.run(["npm", "test"], cwd=JAVASCRIPT, env={**os.environ, **environment}, check=True)

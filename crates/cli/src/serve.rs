@@ -314,7 +314,7 @@ pub(super) fn serve(
 
 fn audit_log(path: &Path) -> anyhow::Result<AuditLog> {
     if path == Path::new("-") {
-        return Ok(AuditLog::stderr());
+        return AuditLog::stderr().context("cannot start a thread");
     }
     AuditLog::open(path).with_context(|| format!("cannot open the audit log {}", path.display()))
 }

@@ -3,47 +3,76 @@
 
 mod usage;
 
+use std::collections::HashMap;
 use std::fs::OpenOptions;
 use std::io::{self, Write};
+use std::os::unix::fs::OpenOptionsExt;
 use std::path::Path;
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::mpsc::{SyncSender, TrySendError, sync_channel};
 use std::sync::{Arc, Mutex};
 use std::time::{Duration, Instant, SystemTime};
 
 use belljar::RequestLimits;
 use belljar_text::line_of;
+use chrono::{DateTime, SecondsFormat, Utc};
 use data_encoding::HEXLOWER;
 use serde::{Deserialize, Serialize};
 use sha2::{Digest, Sha256};
 
 pub use self::usage::{AuditUsage, KeyUsage};
-use crate::http::files::timestamp;
 use crate::lock::lock;
-use crate::service::error::ServiceError;
-use crate::service::owner::Owner;
 
 /// Maximum length of a text in a record, in characters.
 const MAX_TEXT: usize = 256;
 /// Maximum length of a line, in bytes. A character takes at most 6 bytes in JSON.
-pub(crate) const MAX_LINE: usize = 16 << 10;
-/// Refused keys that are recorded in a second, since anyone can send them. The others are counted.
+pub(crate) const MAX_LINE: usize = 32 << 10;
+/// Refusals of an account, or of requests without one, that are recorded in a second: they cost a
+/// client nothing. The others are counted.
 const MAX_REFUSED: u64 = 10;
+/// Records that wait to be written. With more, records are lost.
+const QUEUE: usize = 4_096;
+/// How long to wait at the end for records to be written.
+const LAST_RECORDS: Duration = Duration::from_secs(2);
 
-/// An audit log. Clones share the same file.
+/// An audit log. A thread writes it, so that a slow disk or a reader that has stopped delays no
+/// request. Clones share the same file.
 #[derive(Clone)]
-pub struct AuditLog(Arc<Mutex<Inner>>);
+pub struct AuditLog(Arc<Shared>);
 
-struct Inner {
+struct Shared {
+    queue: SyncSender<Job>,
+    lost: Arc<Lost>,
+    refusals: Mutex<HashMap<Option<String>, Refusals>>,
+}
+
+enum Job {
+    Write(Box<Record>),
+    /// Says when everything before it was written.
+    Flush(SyncSender<()>),
+}
+
+/// Lost records: since the last successful write, and in all.
+#[derive(Default)]
+struct Lost {
+    recent: AtomicU64,
+    ever: AtomicU64,
+}
+
+/// Refusals of an account.
+struct Refusals {
+    /// Start of the current second, and refusals in it.
+    second: Instant,
+    count: u64,
+    /// Refusals without a record of their own, since the last record of one.
+    unrecorded: u64,
+}
+
+struct Writer {
     to: Box<dyn Write + Send>,
     /// Whether the last line has no end.
     is_partial: bool,
-    /// Records lost since the last successful write.
-    lost: u64,
-    /// Records lost in all.
-    lost_ever: u64,
-    /// Start of the current second, and keys refused in it.
-    refused: (Instant, u64),
-    /// Keys refused without a record of their own, since the last record of one.
-    unrecorded: u64,
+    lost: Arc<Lost>,
 }
 
 /// A line of the log. Absent fields do not apply.
@@ -95,7 +124,7 @@ pub(crate) struct Record {
     pub memory_peak_bytes: Option<u64>,
     #[serde(skip_serializing_if = "Option::is_none")]
     pub workspace_bytes: Option<u64>,
-    /// Records of `lost`, or refused keys without a record.
+    /// Records of `lost`, or refusals without a record.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub count: Option<u64>,
 }
@@ -174,85 +203,134 @@ impl AuditLog {
     ///
     /// # Errors
     ///
-    /// Fails if the file cannot be opened.
+    /// Fails if the file cannot be opened, or is a pipe without a reader.
     pub fn open(path: &Path) -> io::Result<Self> {
         let mut options = OpenOptions::new();
-        options.append(true).create(true);
-        std::os::unix::fs::OpenOptionsExt::mode(&mut options, 0o600);
-        Ok(Self::to(options.open(path)?))
+        options.append(true).create(true).mode(0o600);
+        // A pipe without a reader is an error, instead of a wait.
+        options.custom_flags(rustix::fs::OFlags::NONBLOCK.bits().cast_signed());
+        Self::to(options.open(path)?)
     }
 
     /// Writes to standard error.
-    #[must_use]
-    pub fn stderr() -> Self {
+    ///
+    /// # Errors
+    ///
+    /// Fails if no thread can be started.
+    pub fn stderr() -> io::Result<Self> {
         Self::to(io::stderr())
     }
 
     /// Writes to `to`, one line at a time.
-    pub(crate) fn to(to: impl Write + Send + 'static) -> Self {
-        Self(Arc::new(Mutex::new(Inner {
+    pub(crate) fn to(to: impl Write + Send + 'static) -> io::Result<Self> {
+        let (queue, jobs) = sync_channel(QUEUE);
+        let lost = Arc::new(Lost::default());
+        let mut writer = Writer {
             to: Box::new(to),
             is_partial: false,
-            lost: 0,
-            lost_ever: 0,
-            refused: (Instant::now(), 0),
-            unrecorded: 0,
+            lost: Arc::clone(&lost),
+        };
+        std::thread::Builder::new().name("audit".into()).spawn(move || {
+            for job in jobs {
+                match job {
+                    Job::Write(record) => writer.write(*record),
+                    // It may no longer wait.
+                    Job::Flush(done) => drop(done.try_send(())),
+                }
+            }
+        })?;
+        Ok(Self(Arc::new(Shared {
+            queue,
+            lost,
+            refusals: Mutex::default(),
         })))
     }
 
-    /// Appends a record. If that fails, the record is lost, which is logged and counted; the next
-    /// record that can be written says so.
-    pub(crate) fn write(&self, record: Record) {
-        lock(&self.0).write(record);
-    }
-
-    /// Appends a record of a refused key, unless there were too many in this second.
-    pub(crate) fn refuse(&self, mut record: Record) {
-        let mut inner = lock(&self.0);
-        if inner.refused.0.elapsed() >= Duration::from_secs(1) {
-            inner.refused = (Instant::now(), 0);
-        }
-        inner.refused.1 += 1;
-        if inner.refused.1 > MAX_REFUSED {
-            inner.unrecorded += 1;
+    /// Appends a record, of a refusal only if the account had not too many in this second. A record
+    /// that cannot be written is lost, which is logged and counted; the next record that can be
+    /// written says so. Does not wait.
+    pub(crate) fn write(&self, mut record: Record) {
+        let is_refusal = record.event == Event::KeyRefused
+            || (record.event == Event::Run && record.status.as_deref() == Some(REFUSED));
+        if is_refusal && !self.admits(&mut record) {
             return;
         }
-        let others = std::mem::take(&mut inner.unrecorded);
+        if self.0.queue.try_send(Job::Write(Box::new(record))).is_err() {
+            self.0.lost.add();
+        }
+    }
+
+    /// Counts a refusal, and returns whether it has a record of its own.
+    fn admits(&self, record: &mut Record) -> bool {
+        let mut all = lock(&self.0.refusals);
+        let refusals = all.entry(record.account.clone()).or_insert_with(|| Refusals {
+            second: Instant::now(),
+            count: 0,
+            unrecorded: 0,
+        });
+        if refusals.second.elapsed() >= Duration::from_secs(1) {
+            refusals.second = Instant::now();
+            refusals.count = 0;
+        }
+        refusals.count += 1;
+        if refusals.count > MAX_REFUSED {
+            refusals.unrecorded += 1;
+            return false;
+        }
+        let others = std::mem::take(&mut refusals.unrecorded);
         record.count = (others > 0).then_some(others);
-        inner.write(record);
+        true
+    }
+
+    /// Waits until the records so far are written, but not for long. Blocks.
+    pub(crate) fn flush(&self) {
+        let (done, is_done) = sync_channel(1);
+        let end = Instant::now() + LAST_RECORDS;
+        let mut job = Job::Flush(done);
+        while let Err(TrySendError::Full(again)) = self.0.queue.try_send(job) {
+            if Instant::now() >= end {
+                return;
+            }
+            job = again;
+            std::thread::sleep(Duration::from_millis(10));
+        }
+        let _ = is_done.recv_timeout(end.saturating_duration_since(Instant::now()));
     }
 
     /// Number of lost records.
     pub(crate) fn lost(&self) -> u64 {
-        lock(&self.0).lost_ever
+        self.0.lost.ever.load(Ordering::Relaxed)
     }
 }
 
-impl Inner {
+impl Lost {
+    /// Counts a lost record, and returns whether the record before it was written.
+    fn add(&self) -> bool {
+        self.ever.fetch_add(1, Ordering::Relaxed);
+        self.recent.fetch_add(1, Ordering::Relaxed) == 0
+    }
+}
+
+impl Writer {
     fn write(&mut self, record: Record) {
-        if self.lost > 0 {
+        let lost = self.lost.recent.load(Ordering::Relaxed);
+        if lost > 0 {
             let note = Record {
-                count: Some(self.lost),
+                count: Some(lost),
                 ..Record::new(Event::Lost)
             };
             if self.append(note).is_err() {
-                self.lose();
+                self.lost.add();
                 return;
             }
-            tracing::warn!(count = self.lost, "records of the audit log were lost");
-            self.lost = 0;
+            tracing::warn!(count = lost, "records of the audit log were lost");
+            self.lost.recent.fetch_sub(lost, Ordering::Relaxed);
         }
-        if let Err(error) = self.append(record) {
-            if self.lost == 0 {
-                tracing::error!(%error, "cannot write to the audit log; runs continue");
-            }
-            self.lose();
+        if let Err(error) = self.append(record)
+            && self.lost.add()
+        {
+            tracing::error!(%error, "cannot write to the audit log; runs continue");
         }
-    }
-
-    fn lose(&mut self) {
-        self.lost += 1;
-        self.lost_ever += 1;
     }
 
     fn append(&mut self, record: Record) -> io::Result<()> {
@@ -278,6 +356,14 @@ impl Inner {
     }
 }
 
+/// The status of refused work.
+const REFUSED: &str = "refused";
+
+/// Formats a time in UTC, always with the same length.
+fn timestamp(time: SystemTime) -> String {
+    DateTime::<Utc>::from(time).to_rfc3339_opts(SecondsFormat::Millis, true)
+}
+
 impl Record {
     /// A record of now.
     pub(crate) fn new(event: Event) -> Self {
@@ -288,31 +374,33 @@ impl Record {
         }
     }
 
-    /// A record of an account's work.
-    pub(crate) fn of(event: Event, owner: &Owner) -> Self {
-        let mut record = Self::new(event);
-        record.account = Some(owner.name().to_owned());
-        if let Some(caller) = owner.caller() {
-            let Caller {
-                key,
-                request,
-                client,
-                method,
-                route,
-            } = caller.clone();
-            record.key = key;
-            record.request = request;
-            record.client = client;
-            record.method = method;
-            record.route = route;
+    /// A record of an account's work, which belongs to a request if there is one.
+    pub(crate) fn of(event: Event, account: &str, caller: Option<&Caller>) -> Self {
+        let caller = caller.cloned().unwrap_or_default();
+        Self {
+            account: Some(account.to_owned()),
+            key: caller.key,
+            request: caller.request,
+            client: caller.client,
+            method: caller.method,
+            route: caller.route,
+            ..Self::new(event)
         }
-        record
     }
 
-    /// Records why work was refused.
-    pub(crate) fn refused(&mut self, error: &ServiceError) {
-        self.status = Some("refused".to_owned());
-        self.error = Some(error.code().to_owned());
+    /// The end of an account's session.
+    pub(crate) fn closed(account: &str, session: &str) -> Self {
+        Self {
+            account: Some(account.to_owned()),
+            session: Some(session.to_owned()),
+            ..Self::new(Event::SessionClosed)
+        }
+    }
+
+    /// Records the code of the error with which work was refused.
+    pub(crate) fn refused(&mut self, code: &str) {
+        self.status = Some(REFUSED.to_owned());
+        self.error = Some(code.to_owned());
     }
 
     /// Sets the digest of the code.
@@ -380,17 +468,17 @@ mod tests {
     #[test]
     fn lost_records_are_counted_and_told_when_there_is_room_again() {
         let disk = Disk::default();
-        let log = AuditLog::to(disk.clone());
-        let set_room = |bytes| lock(&disk.0).1 = bytes;
-        set_room(1 << 20);
-        log.write(Record::new(Event::Run));
-        set_room(0);
-        log.write(Record::new(Event::Run));
-        set_room(3);
-        log.write(Record::new(Event::Run));
+        let log = AuditLog::to(disk.clone()).unwrap();
+        let write = |room, event| {
+            lock(&disk.0).1 = room;
+            log.write(Record::new(event));
+            log.flush();
+        };
+        write(1 << 20, Event::Run);
+        write(0, Event::Run);
+        write(3, Event::Run);
         assert_eq!(log.lost(), 2);
-        set_room(1 << 20);
-        log.write(Record::new(Event::SessionClosed));
+        write(1 << 20, Event::SessionClosed);
         let lines = disk.lines();
         let [Some(first), None, Some(lost), Some(last)] = lines.as_slice() else {
             panic!("{lines:?}");
@@ -399,11 +487,23 @@ mod tests {
         assert_eq!((lost.event, lost.count), (Event::Lost, Some(2)));
     }
 
+    /// A reader that has stopped delays no request.
+    #[test]
+    fn a_log_that_takes_nothing_loses_records_at_once() {
+        let (reader, writer) = io::pipe().unwrap();
+        let log = AuditLog::to(writer).unwrap();
+        for _ in 0..QUEUE * 2 {
+            log.write(Record::new(Event::SessionClosed));
+        }
+        assert!(log.lost() > 0);
+        drop(reader);
+    }
+
     #[test]
     fn a_line_is_bounded_whatever_is_in_it() {
         let disk = Disk::default();
         lock(&disk.0).1 = 1 << 20;
-        let log = AuditLog::to(disk.clone());
+        let log = AuditLog::to(disk.clone()).unwrap();
         let long = || Some("\"".repeat(100_000));
         log.write(Record {
             account: long(),
@@ -424,25 +524,45 @@ mod tests {
             fuel: Some(u64::MAX),
             ..Record::default()
         });
+        log.flush();
         let length = lock(&disk.0).0.len();
         assert!(length > 1 << 10 && length <= MAX_LINE, "{length}");
         assert_eq!(disk.lines().len(), 1);
     }
 
     #[test]
-    fn keys_that_nobody_has_do_not_fill_the_disk() {
+    fn refusals_do_not_fill_the_disk() {
         let disk = Disk::default();
         lock(&disk.0).1 = 1 << 20;
-        let log = AuditLog::to(disk.clone());
-        for _ in 0..1000 {
-            log.refuse(Record::new(Event::KeyRefused));
+        let log = AuditLog::to(disk.clone()).unwrap();
+        let refuse = |account: Option<&str>| {
+            let mut record = Record::new(if account.is_some() {
+                Event::Run
+            } else {
+                Event::KeyRefused
+            });
+            record.account = account.map(str::to_owned);
+            record.refused("limit");
+            log.write(record);
+        };
+        for account in [None, Some("one")] {
+            for _ in 0..1000 {
+                refuse(account);
+            }
         }
-        // Two seconds may have begun meanwhile.
-        assert!(disk.lines().len() <= 3 * MAX_REFUSED as usize);
-        lock(&log.0).refused.0 -= Duration::from_secs(2);
-        log.refuse(Record::new(Event::KeyRefused));
-        let lines = disk.lines();
-        assert!(lines.last().unwrap().as_ref().unwrap().count.unwrap() > 900, "{lines:?}");
+        // Another account's are recorded nevertheless.
+        refuse(Some("two"));
+        log.flush();
+        let count = disk.lines().len();
+        // More seconds may have begun meanwhile.
+        assert!((21..=6 * MAX_REFUSED as usize).contains(&count), "{count}");
+        for refusals in lock(&log.0.refusals).values_mut() {
+            refusals.second -= Duration::from_secs(2);
+        }
+        refuse(Some("one"));
+        log.flush();
+        let last = disk.lines().pop().unwrap().unwrap();
+        assert!(last.count.unwrap() > 900, "{last:?}");
     }
 
     #[test]
@@ -452,10 +572,12 @@ mod tests {
         let logs = [AuditLog::open(&path).unwrap(), AuditLog::open(&path).unwrap()];
         for log in logs.iter().cycle().take(10) {
             log.write(Record::new(Event::Run));
+            log.flush();
         }
         assert_eq!(std::fs::read_to_string(&path).unwrap().lines().count(), 10);
         std::fs::File::options().write(true).truncate(true).open(&path).unwrap();
         logs[0].write(Record::new(Event::Run));
+        logs[0].flush();
         let text = std::fs::read(&path).unwrap();
         assert!(text.starts_with(b"{") && text.ends_with(b"}\n"), "no hole");
         let mode = std::os::unix::fs::PermissionsExt::mode(&path.metadata().unwrap().permissions());

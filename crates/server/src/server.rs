@@ -310,6 +310,10 @@ impl Server {
         let (saved, ()) = tokio::join!(saving, settling);
         service.close_all();
         note(Event::ServerStopped);
+        if let Some(audit) = service.audit().cloned() {
+            // Fails only if the thread panicked.
+            let _ = tokio::task::spawn_blocking(move || audit.flush()).await;
+        }
         if let (Address::Unix(path), false) = (&self.address, self.is_inherited) {
             // It may already be removed.
             let _ = std::fs::remove_file(path);

@@ -6,8 +6,7 @@ use std::time::SystemTime;
 
 use serde::Serialize;
 
-use super::{Event, MAX_LINE, Record};
-use crate::http::files::timestamp;
+use super::{Event, MAX_LINE, REFUSED, Record, timestamp};
 
 /// The usage of a key of an account.
 #[derive(Clone, Debug, Default, PartialEq, Serialize)]
@@ -81,15 +80,17 @@ impl AuditUsage {
                 key: record.key,
                 ..KeyUsage::default()
             });
-        let is_refused = record.status.as_deref() == Some("refused");
+        let is_refused = record.status.as_deref() == Some(REFUSED);
         if record.event == Event::SessionCreated {
             usage.sessions += 1;
         } else if is_refused {
-            usage.refused += 1;
+            let others = record.count.unwrap_or_default();
+            usage.refused = usage.refused.saturating_add(others).saturating_add(1);
         } else if record.work.as_deref() == Some("run") {
             usage.runs += 1;
         }
-        usage.wall_ms += record.wall_ms.unwrap_or_default();
+        // JSON has no infinity.
+        usage.wall_ms = (usage.wall_ms + record.wall_ms.unwrap_or_default()).min(f64::MAX);
         usage.fuel = usage.fuel.saturating_add(record.fuel.unwrap_or_default());
         if record.time > usage.last {
             usage.last = record.time;

@@ -7,15 +7,15 @@ use tokio::net::UnixStream;
 
 use crate::audit::{AuditLog, Event, MAX_LINE, Record};
 
-/// Number of records after which a worker that writes more has to wait.
-const RECORDS: usize = 1_024;
+/// Number of bytes after which a worker that writes more has to wait.
+const PIECE: usize = 256 << 10;
 const REST: Duration = Duration::from_millis(50);
 
-/// Writes each record until the worker exits, or writes something else. A compromised worker can
-/// write false records, but only about its own account.
+/// Writes each record until the worker exits. A compromised worker can write false records, but
+/// only about its own account. A line that is no record counts as lost.
 pub(super) async fn pass(from: UnixStream, account: String, log: AuditLog) {
     let mut from = BufReader::new(from);
-    let (mut line, mut count) = (Vec::new(), 0);
+    let (mut line, mut bytes) = (Vec::new(), 0);
     loop {
         line.clear();
         let read = (&mut from).take(MAX_LINE as u64).read_until(b'\n', &mut line).await;
@@ -25,14 +25,15 @@ pub(super) async fn pass(from: UnixStream, account: String, log: AuditLog) {
         let record = serde_json::from_slice::<Record>(&line).ok();
         let is_of_workers =
             |record: &Record| !matches!(record.event, Event::ServerStarted | Event::ServerStopped);
-        let Some(mut record) = record.filter(is_of_workers) else {
-            tracing::error!(account, "the account's process wrote an invalid audit record");
-            return;
-        };
+        let mut record = record.filter(is_of_workers).unwrap_or_else(|| Record {
+            count: Some(1),
+            ..Record::new(Event::Lost)
+        });
         record.account = Some(account.clone());
         log.write(record);
-        count += 1;
-        if count % RECORDS == 0 {
+        bytes += line.len();
+        if bytes >= PIECE {
+            bytes = 0;
             tokio::time::sleep(REST).await;
         }
     }
@@ -60,13 +61,15 @@ mod tests {
         }
         let kept = Kept::default();
         let (near, mut far) = UnixStream::pair().unwrap();
-        let passing = pass(near, "one".to_owned(), AuditLog::to(kept.clone()));
+        let log = AuditLog::to(kept.clone()).unwrap();
+        let passing = pass(near, "one".to_owned(), log.clone());
         let writing = async {
             // The reader may hang up first.
             let _ = tokio::io::AsyncWriteExt::write_all(&mut far, written).await;
             drop(far);
         };
         tokio::join!(passing, writing);
+        log.flush();
         String::from_utf8(lock(&kept.0).clone()).unwrap()
     }
 
@@ -79,13 +82,16 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn what_is_no_record_ends_the_reading() {
+    async fn what_is_no_record_counts_as_lost() {
         let fine = "{\"time\":\"t\",\"event\":\"run\"}\n";
-        let long = format!("{{\"time\":\"{}\",\"event\":\"run\"}}\n", "x".repeat(MAX_LINE));
+        let long = format!("{{\"time\":\"{}\"}}\n", "x".repeat(MAX_LINE));
         let stopped = "{\"time\":\"t\",\"event\":\"server.stopped\"}\n";
         for wrong in ["x\n", "\n", "{}x\n", "{\"a\":1}\n", stopped, long.as_str()] {
             let kept = passed(format!("{fine}{wrong}{fine}").as_bytes()).await;
-            assert_eq!(kept.lines().count(), 1, "{wrong:.40}: {kept}");
+            let count = |event: &str| kept.lines().filter(|line| line.contains(event)).count();
+            assert_eq!(count("\"run\""), 2, "{wrong:.40}: {kept}");
+            assert!(count("\"lost\"") >= 1 && !kept.contains("server"), "{wrong:.40}: {kept}");
+            assert_eq!(count("\"account\":\"one\""), kept.lines().count(), "{kept}");
         }
     }
 }

@@ -122,7 +122,7 @@ impl WorkerChannel {
         let secret = bytes(&hello.sandboxes.secret).ok_or_else(invalid)?;
         let mut service = service.sandboxes(hello.sandboxes.tag.clone(), secret);
         if let Some(audit) = self.audit {
-            service = service.audit(AuditLog::to(audit));
+            service = service.audit(AuditLog::to(audit)?);
         }
         let service = service.build();
         let (mut key, _) = Key::generate(hello.account.as_str(), hello.limits.clone())?;

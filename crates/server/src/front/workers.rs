@@ -16,6 +16,7 @@ use tokio::net::UnixStream;
 use tokio::net::unix::pipe;
 use tokio::sync::{OwnedSemaphorePermit, Semaphore};
 use tokio_util::sync::CancellationToken;
+use tokio_util::task::TaskTracker;
 
 use super::account::Account;
 use super::audit;
@@ -34,6 +35,8 @@ use crate::service::owner::KeyLimits;
 pub(super) const NOBODY: &str = "";
 /// Time beyond the grace that a worker may take to save its sessions.
 const LAST_STATES: Duration = Duration::from_secs(9);
+/// How long to read records of workers that have exited.
+const LAST_RECORDS: Duration = Duration::from_secs(2);
 /// How long an account waits for another's worker to be put away.
 const PATIENCE: Duration = Duration::from_secs(5);
 
@@ -90,6 +93,8 @@ pub(super) struct Workers {
     spawner: Spawner,
     options: WorkerOptions,
     audit: Option<AuditLog>,
+    /// Readers of workers' records.
+    passing: TaskTracker,
     keys: Keys,
     /// The secret from which the accounts' secrets are derived.
     master: [u8; 64],
@@ -114,6 +119,7 @@ impl Workers {
             slots: Arc::new(Semaphore::new(options.max.min(Semaphore::MAX_PERMITS))),
             options,
             audit,
+            passing: TaskTracker::new(),
             keys,
             accounts: Mutex::default(),
             next: AtomicU64::new(1),
@@ -226,7 +232,7 @@ impl Workers {
             UnixStream::from_std(near)
         };
         if let Some(log) = self.audit.as_ref().filter(|_| !is_test) {
-            tokio::spawn(audit::pass(socket()?, account.name.clone(), log.clone()));
+            self.passing.spawn(audit::pass(socket()?, account.name.clone(), log.clone()));
         }
         if let Some(store) = self.options.store.as_ref().filter(|_| !is_test) {
             tokio::spawn(relay::serve(socket()?, Arc::clone(store), account.folder.clone()));
@@ -384,6 +390,9 @@ impl Workers {
             })
             .collect();
         futures_util::future::join_all(stopping).await;
+        // Workers that have exited write no more.
+        self.passing.close();
+        let _ = tokio::time::timeout(LAST_RECORDS, self.passing.wait()).await;
     }
 }
 

@@ -59,6 +59,7 @@ pub(crate) async fn log(State(app): State<App>, mut request: Request, next: Next
         Box::new(move |owner| link.count(owner, app.connections()))
     });
     let caller = app.service().audit().map(|_| caller(&app, &request));
+    let presented_key = caller.as_ref().and_then(|_| key_in(request.headers()).map(key_id));
     let presented = caller.clone();
     let answering = identity::scope(counting, caller, identity::until_revoked(next.run(request)));
     let (response, identity) = answering.instrument(span.clone()).await;
@@ -69,13 +70,16 @@ pub(crate) async fn log(State(app): State<App>, mut request: Request, next: Next
         attend(&app, response, connection, &identity)
     };
     let Identity { owner, route, .. } = identity;
+    // Jupyter's interface answers 403; without a route, no key was looked for.
+    let has_no_key =
+        response.status() == StatusCode::FORBIDDEN && owner.is_none() && route.is_some();
     if let (Some(audit), Some(presented)) = (app.service().audit(), presented)
-        && response.status() == StatusCode::UNAUTHORIZED
+        && (response.status() == StatusCode::UNAUTHORIZED || has_no_key)
         && response.extensions().get::<Forwarded>().is_none()
     {
-        audit.refuse(Record {
+        audit.write(Record {
             account: owner.as_ref().map(|owner| owner.name().to_owned()),
-            key: presented.key,
+            key: presented_key,
             request: presented.request,
             client: presented.client,
             method: presented.method,
@@ -119,21 +123,17 @@ pub(crate) async fn log(State(app): State<App>, mut request: Request, next: Next
     response.map(|body| Body::new(Told { body, line }))
 }
 
-/// Describes a request for the audit log. Its key is the request's, whether valid or not; for a
-/// worker, the key that the front has checked.
+/// Describes a request for the audit log. In a worker, its key is that which the front has checked.
+/// Elsewhere, a valid key is added when it was found.
 fn caller(app: &App, request: &Request) -> Caller {
     let headers = request.headers();
     let owned = |name: &HeaderName| {
         let text = headers.get(name)?.to_str().ok()?;
         (!text.is_empty()).then(|| text.to_owned())
     };
-    let key = if app.service().sandboxes().is_some() {
-        owned(&KEY_ID)
-    } else {
-        key_in(headers).map(key_id)
-    };
+    let is_worker = app.service().sandboxes().is_some();
     Caller {
-        key,
+        key: if is_worker { owned(&KEY_ID) } else { None },
         request: owned(&REQUEST_ID),
         client: client_of(&app.settings().trusted_proxies, request).map(|ip| ip.to_string()),
         method: Some(request.method().as_str().to_owned()),

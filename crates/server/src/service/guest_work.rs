@@ -39,7 +39,7 @@ impl AdmittedWork {
         describe: impl FnOnce(&mut Record),
     ) -> Result<Self, ServiceError> {
         let record = shared.audit.as_ref().map(|_| {
-            let mut record = Record::of(Event::Run, owner);
+            let mut record = Record::of(Event::Run, owner.name(), owner.caller());
             describe(&mut record);
             record
         });
@@ -51,7 +51,7 @@ impl AdmittedWork {
         if let Err(error) = may_begin {
             shared.metrics.refused(&error);
             if let (Some(audit), Some(mut record)) = (&shared.audit, record) {
-                record.refused(&error);
+                record.refused(error.code());
                 audit.write(record);
             }
             return Err(error);
@@ -103,7 +103,7 @@ impl AdmittedWork {
                     record.memory_peak_bytes = Some(outcome.usage.memory_peak_bytes);
                     record.workspace_bytes = Some(outcome.usage.workspace_bytes);
                 }
-                Err(error) => record.refused(error),
+                Err(error) => record.refused(error.code()),
             }
         }
         match ran {
@@ -167,7 +167,7 @@ impl Service {
             let mut record = lock(record);
             match &done {
                 Ok(_) => record.status = Some("done".to_owned()),
-                Err(error) => record.refused(error),
+                Err(error) => record.refused(error.code()),
             }
         }
         done.inspect_err(|error| self.shared.metrics.refused(error))

@@ -18,10 +18,11 @@ use belljar::Session;
 use belljar::cluster::StoredSessions;
 use belljar::session::LeaseEnd;
 
-pub(crate) use self::claimed::{Access, ClaimedSession, LEASE_MINUTES};
+pub(crate) use self::claimed::{Access, ClaimedSession};
 pub(crate) use self::documents::Document;
 use self::index::owner_folder;
 pub use self::listing::Listed;
+pub(crate) use self::record::LEASE_MINUTES;
 pub(super) use self::record::{NewRecord, SessionPlan};
 use self::record::{SessionRecord, millis};
 use self::sizes::OwnerSizes;
@@ -31,8 +32,7 @@ use super::error::ServiceError;
 use super::owned_session::{Lineage, OwnedSession};
 use super::owner::{Owner, limit};
 use super::session_slot::SessionSlot;
-use super::sessions::note_closed;
-use crate::audit::AuditLog;
+use crate::audit::{AuditLog, Record};
 
 /// The sessions of a store.
 pub(crate) struct SessionStore {
@@ -176,7 +176,9 @@ impl SessionStore {
         self.sessions.remove(id).await?;
         self.owners().remove(id);
         self.forget_bytes(owner, id);
-        note_closed(self.audit.as_ref(), owner, id);
+        if let Some(audit) = &self.audit {
+            audit.write(Record::closed(owner, id));
+        }
         self.remove_from_index(owner, id, name).await
     }
 }

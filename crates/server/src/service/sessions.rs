@@ -15,7 +15,7 @@ use super::owner::{Owner, Work, limit};
 use super::session_slot::SessionSlot;
 use super::session_store::{ClaimedSession, NewRecord, SessionPlan};
 use super::{Service, Shared};
-use crate::audit::{AuditLog, Event, Record};
+use crate::audit::{Event, Record};
 use crate::lock::lock;
 
 impl Service {
@@ -158,7 +158,7 @@ impl Service {
                 session: Some(session.id().to_owned()),
                 parent: session.lineage().map(|lineage| lineage.parent.clone()),
                 image: Some(session.view().info().image),
-                ..Record::of(Event::SessionCreated, owner)
+                ..Record::of(Event::SessionCreated, owner.name(), owner.caller())
             });
         }
         Ok(session)
@@ -304,17 +304,6 @@ impl Service {
     }
 }
 
-/// Records the end of a session.
-pub(super) fn note_closed(audit: Option<&AuditLog>, owner: &str, id: &str) {
-    if let Some(audit) = audit {
-        audit.write(Record {
-            account: Some(owner.to_owned()),
-            session: Some(id.to_owned()),
-            ..Record::new(Event::SessionClosed)
-        });
-    }
-}
-
 impl Shared {
     pub(super) fn sessions(&self) -> MutexGuard<'_, HashMap<String, OwnedSession>> {
         lock(&self.sessions)
@@ -338,7 +327,9 @@ impl Shared {
     }
 
     fn note_closed(&self, session: &OwnedSession) {
-        note_closed(self.audit.as_ref(), session.owner(), session.id());
+        if let Some(audit) = &self.audit {
+            audit.write(Record::closed(session.owner(), session.id()));
+        }
     }
 
     /// An owner's sessions of this process.

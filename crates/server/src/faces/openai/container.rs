@@ -93,32 +93,27 @@ impl Uploads {
         self.digests().any(|known| known == digest.as_bytes())
     }
 
-    /// Checks that a file can be uploaded.
-    pub(super) fn check(&self, path: &str) -> Result<(), Fault> {
-        if self.digests().count() < MAX_UPLOADS || self.has(path) {
-            return Ok(());
-        }
-        let message = format!("a container has at most {MAX_UPLOADS} uploaded files");
-        Err(Fault::invalid("too_many_files", message))
-    }
-
     fn digests(&self) -> impl Iterator<Item = &[u8]> {
         self.0.as_deref().unwrap_or_default().as_bytes().chunks(DIGEST)
     }
 }
 
-/// Records whether a path was uploaded.
+/// Records whether a path was uploaded, and returns whether that is new.
 pub(super) fn set_uploaded(
     labels: &Labels,
     session: &ClaimedSession,
     path: &str,
     is_uploaded: bool,
-) -> Result<(), Fault> {
+) -> Result<bool, Fault> {
     let _alone = lock(&labels.0);
     let mut known = session.view().info().labels;
     let uploads = Uploads(known.remove(UPLOADS));
     if uploads.has(path) == is_uploaded {
-        return Ok(());
+        return Ok(false);
+    }
+    if is_uploaded && uploads.digests().count() >= MAX_UPLOADS {
+        let message = format!("a container has at most {MAX_UPLOADS} uploaded files");
+        return Err(Fault::invalid("too_many_files", message));
     }
     let digest = digest(path);
     let others = uploads.digests().filter(|known| *known != digest.as_bytes());
@@ -128,7 +123,7 @@ pub(super) fn set_uploaded(
     }
     known.insert(UPLOADS.to_owned(), all);
     session.view().set_labels(known)?;
-    Ok(())
+    Ok(true)
 }
 
 fn digest(path: &str) -> String {

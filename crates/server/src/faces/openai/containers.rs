@@ -16,6 +16,7 @@ use super::page::Page;
 use super::{Caller, DATA, Fault, Labels, files};
 use crate::http::app::App;
 use crate::http::extract::Body;
+use crate::service::guest_work::detached;
 use crate::service::owned_session::{NewSession, no_session};
 use crate::service::session_store::{Access, LEASE_MINUTES};
 
@@ -120,15 +121,19 @@ async fn create(
     let Body(asked) = Body::<Create>::from_request(request, &app).await?;
     let options = asked.options(app.service().runtime().ceilings().memory)?;
     let session = Box::pin(app.service().start(&owner, NewSession::from(options))).await?;
-    let id = session.id();
-    for file in asked.file_ids.iter().flatten() {
-        if let Err(fault) = files::copy(&app, &owner, &labels, id, file).await {
-            // It may already be gone.
-            let _ = app.service().end(&owner, id).await;
-            return Err(fault);
+    // A client that disconnects leaves no container without its files.
+    detached(async move {
+        let id = session.id();
+        for file in asked.file_ids.iter().flatten() {
+            if let Err(fault) = files::copy(&app, &owner, &labels, id, file).await {
+                // It may already be gone.
+                let _ = app.service().end(&owner, id).await;
+                return Err(fault);
+            }
         }
-    }
-    Ok(Json(container::answer(&app.service().listed(&owner, id).await?)))
+        Ok(Json(container::answer(&app.service().listed(&owner, id).await?)))
+    })
+    .await
 }
 
 async fn list(

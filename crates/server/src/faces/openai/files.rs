@@ -35,6 +35,8 @@ use crate::service::session_store::Access;
 const MAX_DEPTH: usize = 64;
 /// Bytes of a form besides its file.
 const FORM: u64 = 64 << 10;
+/// Maximum length of the id of a file, in bytes.
+const MAX_ID: u64 = 16 << 10;
 
 pub(super) fn routes() -> Router<App> {
     Router::new()
@@ -106,7 +108,8 @@ async fn create(
     request: Request,
 ) -> Result<Json<Value>, Fault> {
     let media = request.headers().get(CONTENT_TYPE).and_then(|value| value.to_str().ok());
-    if !media.is_some_and(|media| media.starts_with("multipart/form-data")) {
+    let media = media.unwrap_or_default().to_ascii_lowercase();
+    if !media.starts_with("multipart/form-data") {
         let Body(asked) = Body::<Create>::from_request(request, &app).await?;
         return copy(&app, &owner, &labels, &id, &asked.file_id).await.map(Json);
     }
@@ -118,13 +121,19 @@ async fn create(
         form.map_err(|error| Problem::new(error.status(), "bad_form", error.body_text()))?;
     while let Some(part) = form.next_field().await.map_err(|error| Problem::from(&error))? {
         let Some(name) = part.file_name().map(str::to_owned) else {
+            if part.name() == Some("file_id") {
+                let mut file = String::new();
+                let read = receiver.pieces(part, MAX_ID).await?.read_to_string(&mut file);
+                read.map_err(|_| no_file("of this form"))?;
+                return copy(&app, &owner, &labels, &id, &file).await.map(Json);
+            }
             continue;
         };
         let path = process::workspace_path(&name, &[DATA]).ok_or_else(|| {
             Fault::invalid("bad_path", format!("{name:?} is not a path below {DATA}"))
         })?;
-        let received = receiver.pieces(part, max).await?;
-        return write(&app, &owner, &labels, &id, &path, received).await.map(Json);
+        let content = receiver.pieces(part, max).await?;
+        return write(&app, &owner, &labels, &id, &path, content).await.map(Json);
     }
     Err(Fault::invalid("bad_form", "the form has no file"))
 }
@@ -143,7 +152,7 @@ pub(super) async fn copy(
             .hint(hint)
             .into());
     };
-    let received = {
+    let content = {
         let session = claim(app, owner, &from, Access::Read).await?;
         let files = session.view().workspace();
         let head = FileHead::from(&session_files::regular(&files, &path).await?);
@@ -151,7 +160,7 @@ pub(super) async fn copy(
         let mut receiver = Receiver::of(app, owner).await?;
         receiver.pieces(session_files::chunks(files, head, 0, size), size).await?
     };
-    write(app, owner, labels, to, &path, received).await
+    write(app, owner, labels, to, &path, content).await
 }
 
 async fn write(
@@ -163,9 +172,17 @@ async fn write(
     content: impl Read + Send + 'static,
 ) -> Result<Value, Fault> {
     let session = claim(app, owner, id, Access::Write).await?;
-    Uploads::of(&session).check(path)?;
-    let entry = session.view().workspace().write(path, content).await?;
-    set_uploaded(labels, &session, path, true)?;
+    // First, because the labels may have no room.
+    let is_new = set_uploaded(labels, &session, path, true)?;
+    let entry = match session.view().workspace().write(path, content).await {
+        Ok(entry) => entry,
+        Err(error) => {
+            if is_new {
+                set_uploaded(labels, &session, path, false)?;
+            }
+            return Err(error.into());
+        }
+    };
     let answer = answer(session.id(), &entry, &Uploads::of(&session));
     session.commit().await?;
     Ok(answer)

@@ -10,7 +10,7 @@ use belljar::{Interrupt, Outcome, Request};
 use serde_json::Value;
 
 use super::SessionStore;
-use super::record::{NewRecord, SessionPlan, SessionRecord, millis};
+use super::record::{LEASE_MINUTES, NewRecord, SessionPlan, SessionRecord, millis};
 use super::sizes::bytes_of;
 use crate::service::Service;
 use crate::service::error::ServiceError;
@@ -30,9 +30,6 @@ pub(crate) enum Access {
     /// Running code, which may also need more storage.
     Run,
 }
-
-/// The label of a session whose lease starts again with each use, for so many minutes.
-pub(crate) const LEASE_MINUTES: &str = "container.minutes";
 
 /// A session in use. No other server changes it meanwhile.
 pub(crate) struct ClaimedSession {
@@ -323,24 +320,27 @@ impl SessionStore {
             belljar::Error::Session(SessionError::NotFound { .. }) => no_session(asked),
             error => error.into(),
         };
-        let (ownership, session, record) = if access == Access::Read {
+        let (ownership, session, record, is_over) = if access == Access::Read {
             let reading = self.sessions.read(&id).await.map_err(gone)?;
             let (session, record) = (reading.session().clone(), SessionRecord::of(reading.info()));
-            (Ownership::Reader { _reading: reading }, session, record)
+            let is_over = record.as_ref().is_some_and(|record| record.is_over(reading.info()));
+            (Ownership::Reader { _reading: reading }, session, record, is_over)
         } else {
             let claim = match access {
                 Access::Run => self.sessions.claim_run(&id).await,
                 _ => self.sessions.claim(&id).await,
             };
             let claim = claim.map_err(gone)?;
-            let record = serde_json::from_value(Value::Object(claim.about())).ok();
+            let record: Option<SessionRecord> =
+                serde_json::from_value(Value::Object(claim.about())).ok();
             let session = claim.session().clone();
-            (Ownership::Claimed(claim), session, record)
+            let is_over = record.as_ref().is_some_and(SessionRecord::is_closed);
+            (Ownership::Claimed(claim), session, record, is_over)
         };
         let Some(record) = record.filter(|record| record.owner == owner.name()) else {
             return Err(no_session(asked));
         };
-        if record.is_closed() {
+        if is_over {
             if let Ownership::Claimed(claim) = ownership {
                 claim.release_unchanged().await?;
             }

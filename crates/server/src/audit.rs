@@ -480,11 +480,11 @@ mod tests {
         assert_eq!(log.lost(), 2);
         write(1 << 20, Event::SessionClosed);
         let lines = disk.lines();
-        let [Some(first), None, Some(lost), Some(last)] = lines.as_slice() else {
+        let [Some(first), None, Some(note), Some(end)] = lines.as_slice() else {
             panic!("{lines:?}");
         };
-        assert_eq!((first.event, last.event), (Event::Run, Event::SessionClosed));
-        assert_eq!((lost.event, lost.count), (Event::Lost, Some(2)));
+        assert_eq!((first.event, end.event), (Event::Run, Event::SessionClosed));
+        assert_eq!((note.event, note.count), (Event::Lost, Some(2)));
     }
 
     /// A reader that has stopped delays no request.
@@ -504,21 +504,21 @@ mod tests {
         let disk = Disk::default();
         lock(&disk.0).1 = 1 << 20;
         let log = AuditLog::to(disk.clone()).unwrap();
-        let long = || Some("\"".repeat(100_000));
+        let quotes = || Some("\"".repeat(100_000));
         log.write(Record {
-            account: long(),
-            key: long(),
-            request: long(),
-            client: long(),
-            method: long(),
-            route: long(),
-            session: long(),
-            parent: long(),
-            image: long(),
-            work: long(),
-            code_sha256: long(),
-            status: long(),
-            error: long(),
+            account: quotes(),
+            key: quotes(),
+            request: quotes(),
+            client: quotes(),
+            method: quotes(),
+            route: quotes(),
+            session: quotes(),
+            parent: quotes(),
+            image: quotes(),
+            work: quotes(),
+            code_sha256: quotes(),
+            status: quotes(),
+            error: quotes(),
             time: "\"".repeat(100_000),
             wall_ms: Some(f64::MAX),
             fuel: Some(u64::MAX),

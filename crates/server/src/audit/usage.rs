@@ -150,7 +150,7 @@ mod tests {
         assert_eq!(shown, ["a k 1 0 8", "a l 0 1 0", "b - 0 0 0"]);
         let first = all.keys().next().unwrap();
         assert_eq!((first.wall_ms, &*first.last), (2.5, "2026-01-02T00:00:00.000Z"));
-        let since = UNIX_EPOCH + Duration::from_secs(1_767_312_000);
+        let since = UNIX_EPOCH + Duration::from_hours(24 * 20_455);
         let shown: Vec<u64> = usage(text, Some(since)).keys().map(|key| key.runs).collect();
         assert_eq!(shown, [0, 0, 0], "since January 2");
     }

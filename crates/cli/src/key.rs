@@ -1,13 +1,15 @@
 //! `belljar key`: the file of keys for `belljar serve --keys`.
 
+use std::fs::File;
+use std::io::BufReader;
 use std::num::NonZero;
 use std::path::PathBuf;
 use std::time::{Duration, SystemTime};
 
 use anyhow::Context;
 use belljar_server::keyfile::{self, KeysError};
-use belljar_server::{Key, KeyLimits};
-use chrono::{DateTime, SecondsFormat, Utc};
+use belljar_server::{AuditUsage, Key, KeyLimits, KeyUsage};
+use chrono::{DateTime, NaiveDate, NaiveTime, SecondsFormat, Utc};
 use clap::{ArgMatches, Args, Command, Error, FromArgMatches, Subcommand, ValueHint};
 use serde_json::json;
 
@@ -63,6 +65,11 @@ pub(super) enum KeyCommand {
     /// Prints a new key with the account's limits. Older keys stay valid for some time, so that
     /// clients can change over.
     Rotate(RotateArgs),
+    /// Sum up what each key used, from the audit logs of servers
+    ///
+    /// `belljar serve --audit-log FILE` writes them. Runs, seconds and fuel count from the start of
+    /// the files, or from --since.
+    Usage(UsageArgs),
 }
 
 #[derive(Debug, Args)]
@@ -135,6 +142,31 @@ pub(super) struct RotateArgs {
     overlap: u16,
 }
 
+#[derive(Debug, Args)]
+pub(super) struct UsageArgs {
+    /// An audit log; repeatable, for rotated files and several servers
+    #[arg(long = "audit-log", value_name = "FILE", required = true, value_hint = ValueHint::FilePath)]
+    logs: Vec<PathBuf>,
+    /// Only what began since then: 2030-01-31, or 2030-01-31T12:00:00Z
+    #[arg(long, value_name = "TIME", value_parser = moment)]
+    since: Option<SystemTime>,
+    /// Print JSON
+    #[arg(long)]
+    json: bool,
+}
+
+/// Parses a day, in UTC, or a time.
+fn moment(text: &str) -> Result<SystemTime, String> {
+    let time = match text.parse::<NaiveDate>() {
+        Ok(day) => day.and_time(NaiveTime::MIN).and_utc(),
+        Err(_) => match DateTime::parse_from_rfc3339(text) {
+            Ok(time) => time.to_utc(),
+            Err(_) => return Err("expected 2030-01-31 or 2030-01-31T12:00:00Z".to_owned()),
+        },
+    };
+    Ok(time.into())
+}
+
 pub(super) fn key(args: KeyArgs, printer: &Printer) -> anyhow::Result<Exit> {
     match args.0 {
         KeyCommand::Create(args) => create(&args, printer),
@@ -152,7 +184,47 @@ pub(super) fn key(args: KeyArgs, printer: &Printer) -> anyhow::Result<Exit> {
             let (_, text) = rotated.map_err(|error| usage(&error))?;
             show(&text, printer)
         }
+        KeyCommand::Usage(args) => usage_of_keys(&args, printer),
     }
+}
+
+fn usage_of_keys(args: &UsageArgs, printer: &Printer) -> anyhow::Result<Exit> {
+    let mut all = AuditUsage::default();
+    for path in &args.logs {
+        let read = File::open(path).and_then(|file| all.read(BufReader::new(file), args.since));
+        read.with_context(|| format!("cannot read {}", path.display()))?;
+    }
+    if args.json {
+        printer.json(&json!({
+            "keys": all.keys().collect::<Vec<_>>(),
+            "lost_records": all.lost(),
+            "invalid_lines": all.invalid(),
+        }))?;
+        return Ok(Exit::Success);
+    }
+    let heading =
+        ["NAME", "ID", "RUNS", "REFUSED", "SECONDS", "FUEL", "SESSIONS", "LAST"].map(str::to_owned);
+    let row = |key: &KeyUsage| {
+        [
+            key.account.clone(),
+            key.key.clone().unwrap_or_else(|| "-".to_owned()),
+            key.runs.to_string(),
+            key.refused.to_string(),
+            format!("{:.1}", key.wall_ms / 1e3),
+            key.fuel.to_string(),
+            key.sessions.to_string(),
+            key.last.clone(),
+        ]
+    };
+    let rows: Vec<_> = std::iter::once(heading).chain(all.keys().map(row)).collect();
+    printer.table(&rows)?;
+    if all.lost() > 0 {
+        printer.note(&format!("{} records were lost: the figures are too low", all.lost()));
+    }
+    if all.invalid() > 0 {
+        printer.note(&format!("{} lines are not records", all.invalid()));
+    }
+    Ok(Exit::Success)
 }
 
 fn create(args: &CreateArgs, printer: &Printer) -> anyhow::Result<Exit> {

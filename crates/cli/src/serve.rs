@@ -7,7 +7,7 @@ mod reach;
 
 use std::net::SocketAddr;
 use std::num::NonZero;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -18,8 +18,8 @@ use belljar::session::{RegistryLimits, SessionLimits};
 use belljar::store::Store;
 use belljar::{Runtime, RuntimeBuilder};
 use belljar_server::{
-    Address, App, Faces, Scratch, Server, Service, ServiceBuilder, Settings, StoreUrlError,
-    TrustedProxy, is_path, open_store,
+    Address, App, AuditLog, Faces, Scratch, Server, Service, ServiceBuilder, Settings,
+    StoreUrlError, TrustedProxy, is_path, open_store,
 };
 use clap::{Args, ValueHint};
 use serde::{Deserialize, Serialize};
@@ -72,7 +72,7 @@ pub(super) struct ServeArgs {
     #[arg(long, value_name = "SECONDS", value_parser = seconds, default_value = "5")]
     lease: Duration,
     /// Interfaces to serve: v1, console, e2b, mcp, jupyter, dify, piston, judge0, sandbox-fusion,
-    /// librechat, or all
+    /// librechat, openai, or all
     #[arg(long, value_name = "NAMES", default_value_t = Faces::default())]
     faces: Faces,
     /// Serve everything below this path, as passed on by a proxy
@@ -110,6 +110,10 @@ pub(super) struct ServeArgs {
     /// for temporary files
     #[arg(long, value_name = "MIB", default_value = "256")]
     file_memory: u32,
+    /// Append a record of each run, session and refused key to this file, as lines of JSON; -
+    /// writes them on stderr
+    #[arg(long, value_name = "FILE", value_hint = ValueHint::FilePath)]
+    audit_log: Option<PathBuf>,
     /// Log every request on stderr in this format; -v and BELLJAR_LOG add more
     #[arg(long, value_name = "FORMAT")]
     pub(super) log_format: Option<LogFormat>,
@@ -227,6 +231,8 @@ pub(super) fn serve(
         };
         builder.file_memory(u64::from(args.file_memory) << 20)
     };
+    // Before the lock-down.
+    let audit = args.audit_log.as_deref().map(audit_log).transpose()?;
     let mut runtime = engine().build()?;
     if spawner.is_some() && !runtime.is_set_up() {
         isolate::set_up(global)?;
@@ -268,6 +274,9 @@ pub(super) fn serve(
             }
             service = budgeted(service, args.memory_budget)?;
         }
+        if let Some(audit) = audit {
+            service = service.audit(audit);
+        }
         let needs_key = keys.are_needed();
         let app = App::new(service.build(), keys, settings);
         let mut server = Server::bind(app, address.clone())
@@ -301,6 +310,13 @@ pub(super) fn serve(
     });
     reactor.shutdown_background();
     ended
+}
+
+fn audit_log(path: &Path) -> anyhow::Result<AuditLog> {
+    if path == Path::new("-") {
+        return AuditLog::stderr().context("cannot start a thread");
+    }
+    AuditLog::open(path).with_context(|| format!("cannot open the audit log {}", path.display()))
 }
 
 /// Opens what the options name, apart from the keys.

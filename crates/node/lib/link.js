@@ -3,6 +3,7 @@
 // Requests to a server, with retries.
 
 const { setTimeout: sleep } = require('node:timers/promises');
+const { MOST_EVENT, MOST_PROBLEM, MOST_READ, bounded, tooLong } = require('./calls.js');
 const { BelljarError, argument } = require('./errors.js');
 
 const FIRST_PAUSE = 0.1;
@@ -63,7 +64,7 @@ class Link {
           redirect: 'manual',
           signal: ended === undefined ? own.signal : AbortSignal.any([ended, own.signal]),
         });
-        if (answer.ok) return isStream ? answer : await whole(answer, timer);
+        if (answer.ok) return isStream ? answer : await whole(answer, MOST_READ, timer);
         problem = await this.#refused(answer);
         const after = retryAfter(answer, problem);
         const waited = (performance.now() - begun) / 1000;
@@ -71,7 +72,7 @@ class Link {
         if (after === undefined || (attempt >= this.retries && !isPatient)) throw problem;
         pause = Math.max(after, pause);
       } catch (error) {
-        if (error === problem) throw error;
+        if (error === problem || error instanceof BelljarError) throw error;
         const isReached = !['ECONNREFUSED', 'ENOTFOUND', 'EAI_AGAIN'].includes(error?.cause?.code);
         const isOver = own.signal.aborted || ended?.aborted;
         if (isOver || attempt >= this.retries || (isReached && !repeatable)) {
@@ -104,7 +105,10 @@ class Link {
   /** The server-sent events of an answer, as `[type, data]` with the data's JSON text. */
   async *events(answer, abort) {
     const decoder = new TextDecoder();
-    let text = '';
+    // An event whose end has not arrived, in pieces.
+    let pieces = [];
+    let length = 0;
+    let last = '';
     const reader = answer.body.getReader();
     let isOver = false;
     try {
@@ -112,11 +116,18 @@ class Link {
         const { done, value } = await this.#inTime(reader.read(), abort);
         isOver = done;
         if (done) return;
-        text += decoder.decode(value, { stream: true });
-        let end;
-        while ((end = text.indexOf('\n\n')) >= 0) {
-          const found = field(text.slice(0, end));
-          text = text.slice(end + 2);
+        const piece = decoder.decode(value, { stream: true });
+        pieces.push(piece);
+        length += piece.length;
+        if (length > MOST_EVENT) throw tooLong(MOST_EVENT);
+        const hasEnd = (last + piece).includes('\n\n');
+        last = piece.slice(-1) || last;
+        if (!hasEnd) continue;
+        const events = pieces.join('').split('\n\n');
+        const rest = events.pop();
+        [pieces, length, last] = [[rest], rest.length, rest.slice(-1)];
+        for (const event of events) {
+          const found = field(event);
           if (found !== undefined) yield found;
         }
       }
@@ -150,7 +161,7 @@ class Link {
 
   async #refused(answer) {
     try {
-      return told(await answer.json());
+      return told(JSON.parse(await whole(answer, MOST_PROBLEM)));
     } catch {
       return this.#strange(answer.status);
     }
@@ -173,12 +184,9 @@ class Link {
 }
 
 /** The body of an answer. The timer starts again with each piece. */
-async function whole(answer, timer) {
+async function whole(answer, most, timer) {
   const pieces = [];
-  for await (const piece of answer.body ?? []) {
-    timer?.refresh();
-    pieces.push(piece);
-  }
+  for await (const piece of bounded(answer, most, () => timer?.refresh())) pieces.push(piece);
   return Buffer.concat(pieces);
 }
 

@@ -7,6 +7,7 @@ const fs = require('node:fs');
 const path = require('node:path');
 const { Readable } = require('node:stream');
 const { pipeline } = require('node:stream/promises');
+const { Calls, MOST_COPIED, bounded } = require('./calls.js');
 const { BelljarError, argument } = require('./errors.js');
 const { Link, told } = require('./link.js');
 
@@ -168,12 +169,13 @@ class Session {
     const answer = await this.#link.ask('GET', `${this.#path}/checkpoint`, { silence: null, isStream: true });
     const part = path.join(path.dirname(file), `.belljar-${crypto.randomUUID()}`);
     try {
-      await pipeline(Readable.fromWeb(answer.body), fs.createWriteStream(part));
+      await pipeline(Readable.from(bounded(answer, MOST_COPIED)), fs.createWriteStream(part));
       await fs.promises.rename(part, file);
     } catch (error) {
       await fs.promises.rm(part, { force: true });
       // Errors of the file have a path or a system call.
-      throw error.syscall === undefined ? this.#link.lost(error, false, true) : error;
+      if (error instanceof BelljarError || error.syscall !== undefined) throw error;
+      throw this.#link.lost(error, false, true);
     }
   }
 
@@ -271,6 +273,10 @@ async function follow(link, where, asked, { listener, described, answerer, stop,
     client_interrupt: true,
     events: listener !== undefined,
   });
+  const calls = new Calls(
+    tools.map((tool) => tool.name),
+    asked.tool_limits
+  );
   const gone = new AbortController();
   const answer = await link.ask('POST', where, {
     body,
@@ -287,18 +293,20 @@ async function follow(link, where, asked, { listener, described, answerer, stop,
       const { id } = link.parsed(text);
       // Too late for a run that has ended.
       stop?.hear(() => link.json('POST', `/v1/runs/${id}/interrupt`).catch(() => undefined));
-    } else if (type === 'call') replied(link, answerer, link.parsed(text)).catch(() => undefined);
+    } else if (type === 'call') replied(link, answerer, calls, link.parsed(text)).catch(() => undefined);
     else if (type !== 'call_cancelled') listener?.(text.trim());
   }
   if (outcome === undefined) throw link.lost('the stream ended early', false, true);
   return outcome;
 }
 
-/** Answers a call. It fails for a run that has ended, and for a tool that nobody has. */
-async function replied(link, answerer, { id, name, arguments: given }) {
-  const body = await answerer(name, JSON.stringify(given));
+/** Answers a call. It fails for a run that has ended. */
+async function replied(link, answerer, calls, { id, name, arguments: given }) {
+  const error = calls.refused(name, given);
+  const body = error === undefined ? await answerer(name, JSON.stringify(given)) : JSON.stringify({ error });
+  calls.answered(body);
   const headers = { 'content-type': 'application/json' };
-  await link.ask('POST', `/v1/calls/${id}`, { body, headers });
+  await link.ask('POST', `/v1/calls/${segment(String(id))}`, { body, headers });
 }
 
 /** A request with the contents of the files of this machine that it names. */

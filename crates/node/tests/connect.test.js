@@ -165,6 +165,64 @@ test('a call of a tool that nobody has ends nothing', async () => {
   server.close();
 });
 
+test('calls that the server makes up are refused, and counted', async () => {
+  const answers = [];
+  const events = [
+    ['price', { item: 'tea' }],
+    ['__proto__', {}],
+    ['constructor', {}],
+    ['price', []],
+    ['price', null],
+    ['price', { item: 'x'.repeat(2000) }],
+    ['price', { item: 'milk' }],
+    ['price', { item: 'too many' }],
+  ].map(([name, given], id) => `event: call\ndata: ${JSON.stringify({ id, name, arguments: given })}\n\n`);
+  const server = http.createServer((request, response) => {
+    let body = '';
+    request.on('data', (piece) => (body += piece));
+    request.on('end', () => {
+      if (!request.url.startsWith('/v1/calls/')) {
+        response.writeHead(200, STREAM);
+        response.write(events.join(''));
+        return setTimeout(() => response.end(OUTCOME), 300);
+      }
+      answers[request.url.split('/').at(-1)] = JSON.parse(body);
+      return response.end('{}');
+    });
+  });
+  await new Promise((resolve) => server.listen(0, '127.0.0.1', resolve));
+  const asked = [];
+  const tools = { price: ({ item }) => asked.push(item) };
+  const limits = { calls: 2, argument_bytes: 1000 };
+  const url = `http://127.0.0.1:${server.address().port}`;
+  await connect({ url }).run('1', { tools, tool_limits: limits });
+  assert.deepEqual(asked, ['tea', 'milk']);
+  assert.deepEqual(
+    answers.map(({ answer, error }) => answer ?? error.split(' ').slice(0, 4).join(' ')),
+    [1, 'there is no such', 'there is no such', 'the arguments are no', 'the arguments are no', 'the arguments have 2011', 2, 'the run has used']
+  );
+  server.close();
+});
+
+test('an answer without an end takes no memory', async () => {
+  const server = http.createServer((request, response) => {
+    request.resume();
+    const piece = Buffer.alloc(1 << 16, 'x');
+    response.writeHead(request.url === '/v1/check' ? 500 : 200, STREAM);
+    const send = () => {
+      while (response.write(piece));
+      response.once('drain', send);
+    };
+    send();
+  });
+  await new Promise((resolve) => server.listen(0, '127.0.0.1', resolve));
+  const url = `http://127.0.0.1:${server.address().port}`;
+  await assert.rejects(connect({ url }).check('1'), { code: 'server.answer' });
+  await assert.rejects(connect({ url }).run('1'), { code: 'server.answer' });
+  server.close();
+  server.closeAllConnections();
+});
+
 test('a server locks itself down', { skip: !isThere }, () => {
   assert.throws(() => runtimes.server.lockdown(), { code: 'server.unsupported' });
 });

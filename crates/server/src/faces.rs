@@ -8,6 +8,7 @@ pub(crate) mod judge0;
 pub(crate) mod jupyter;
 pub(crate) mod librechat;
 pub mod mcp;
+pub(crate) mod openai;
 pub(crate) mod piston;
 pub(crate) mod process;
 pub(crate) mod sandbox_fusion;

@@ -6,6 +6,7 @@
 //! interfaces, which accepts no key.
 
 mod account;
+mod audit;
 mod channel;
 mod disk;
 mod hello;
@@ -89,7 +90,9 @@ impl Front {
         spawner: Spawner,
         options: WorkerOptions,
     ) -> io::Result<Self> {
-        let workers = Workers::new(spawner, app.keys().clone(), options).await?;
+        let workers =
+            Workers::new(spawner, app.keys().clone(), options, app.service().audit().cloned())
+                .await?;
         let front = Self(Arc::new(Inner {
             app,
             workers,
@@ -215,7 +218,8 @@ impl Front {
         let mut pages = Pages::with_families_of(&Service::metric_families());
         // Requests that no worker saw.
         let own = self.0.app.service().metrics();
-        let is_http = |line: &&str| line.contains("belljar_http_");
+        let is_http =
+            |line: &&str| line.contains("belljar_http_") || line.contains("belljar_audit_");
         pages.add("", &own.lines().filter(is_http).collect::<Vec<_>>().join("\n"));
         let (mut workers, mut silent) = (0, 0);
         for (account, page) in self.pages("/metrics").await {

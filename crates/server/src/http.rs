@@ -24,6 +24,7 @@ pub(crate) mod listen;
 pub(crate) mod problem;
 pub(crate) mod rate_limit;
 pub(crate) mod request_body;
+pub(crate) mod session_files;
 pub(crate) mod sse;
 pub(crate) mod status;
 pub(crate) mod stored_responses;

@@ -21,6 +21,7 @@
     clippy::unwrap_used
 )]
 
+mod audit;
 mod faces;
 pub mod front;
 #[cfg(feature = "fuzzing")]
@@ -35,6 +36,7 @@ mod scratch;
 mod server;
 mod service;
 
+pub use audit::{AuditLog, AuditUsage, KeyUsage};
 pub use belljar_stores::{StoreUrlError, open_store};
 pub use faces::mcp;
 pub use http::app::{App, Settings};

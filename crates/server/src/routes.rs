@@ -12,7 +12,7 @@ use tower_http::catch_panic::CatchPanicLayer;
 use tower_http::cors::{AllowHeaders, AllowMethods, CorsLayer};
 
 use crate::faces::{
-    console, dify, e2b, judge0, jupyter, librechat, mcp, piston, sandbox_fusion, v1,
+    console, dify, e2b, judge0, jupyter, librechat, mcp, openai, piston, sandbox_fusion, v1,
 };
 use crate::front::Front;
 use crate::http::app::App;
@@ -24,7 +24,7 @@ use crate::http::{access, guard, health, request_body};
 type Routes = fn(&App) -> Router<App>;
 
 /// Interfaces identified by path. E2B is identified by headers, too.
-const FACES: [(Face, Routes); 9] = [
+const FACES: [(Face, Routes); 10] = [
     (Face::Mcp, |_| mcp::routes()),
     (Face::V1, v1::routes),
     (Face::Console, |_| console::routes()),
@@ -33,6 +33,7 @@ const FACES: [(Face, Routes); 9] = [
     (Face::LibreChat, |_| librechat::routes()),
     (Face::Piston, |_| piston::routes()),
     (Face::Judge0, |_| judge0::routes()),
+    (Face::OpenAi, |_| openai::routes()),
     (Face::Jupyter, jupyter::routes),
 ];
 

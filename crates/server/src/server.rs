@@ -17,6 +17,7 @@ use tokio::net::{TcpListener, UnixListener};
 use tokio_util::sync::CancellationToken;
 use tokio_util::task::AbortOnDropHandle;
 
+use crate::audit::{Event, Record};
 use crate::front::{Front, Shutdown, Spawner, WorkerChannel, WorkerOptions};
 use crate::http::app::{App, Settings};
 use crate::http::auth::Keys;
@@ -233,6 +234,14 @@ impl Server {
             let count = service.load(dir).await?;
             tracing::info!(count, "sessions were restored");
         }
+        // A worker's front has records of its own.
+        let audit = service.audit().filter(|_| service.sandboxes().is_none()).cloned();
+        let note = |event| {
+            if let Some(audit) = &audit {
+                audit.write(Record::new(event));
+            }
+        };
+        note(Event::ServerStarted);
         let tick = AbortOnDropHandle::new(tokio::spawn(tick(self.app.clone(), self.keys)));
         let relieved = service.clone();
         let _relief = AbortOnDropHandle::new(tokio::spawn(async move { relieved.relieve().await }));
@@ -300,6 +309,11 @@ impl Server {
         };
         let (saved, ()) = tokio::join!(saving, settling);
         service.close_all();
+        note(Event::ServerStopped);
+        if let Some(audit) = service.audit().cloned() {
+            // Fails only if the thread panicked.
+            let _ = tokio::task::spawn_blocking(move || audit.flush()).await;
+        }
         if let (Address::Unix(path), false) = (&self.address, self.is_inherited) {
             // It may already be removed.
             let _ = std::fs::remove_file(path);

@@ -39,6 +39,7 @@ use owner::{Owner, Work};
 use session_store::SessionStore;
 use timed_store::TimedStore;
 
+use crate::audit::AuditLog;
 use crate::lock::lock;
 
 /// Runs and sessions of [`Owner`]s. Clones share the same service.
@@ -62,6 +63,7 @@ pub(crate) struct Shared {
     session_store: Option<SessionStore>,
     /// Prefix of sandbox ids, and secret of their tokens, if a front gave them.
     sandboxes: Option<(String, [u8; 64])>,
+    audit: Option<AuditLog>,
 }
 
 /// Configures a [`Service`].
@@ -101,9 +103,19 @@ impl ServiceBuilder {
         self
     }
 
+    /// Records guest work, sessions and refused keys in an audit log.
+    #[must_use]
+    pub fn audit(mut self, log: AuditLog) -> Self {
+        self.0.audit = Some(log);
+        self
+    }
+
     /// Builds the service.
     #[must_use]
-    pub fn build(self) -> Service {
+    pub fn build(mut self) -> Service {
+        if let Some(sessions) = &mut self.0.session_store {
+            sessions.audit.clone_from(&self.0.audit);
+        }
         Service {
             shared: Arc::new(self.0),
         }
@@ -131,6 +143,7 @@ impl Service {
             budget: None,
             session_store: None,
             sandboxes: None,
+            audit: None,
         })
     }
 
@@ -150,7 +163,7 @@ impl Service {
         owner: &Owner,
         mut request: Request,
     ) -> GuestFuture<Result<Run, ServiceError>> {
-        let admitted = AdmittedWork::of_run(self, owner, &mut request);
+        let admitted = AdmittedWork::of_run(self, owner, None, &mut request);
         let interrupt = request.interrupt.clone();
         let runtime = self.shared.runtime.clone();
         GuestFuture::new(interrupt, async move {
@@ -173,7 +186,7 @@ impl Service {
         policy: &Policy,
     ) -> Result<CheckReport, ServiceError> {
         let check = Box::pin(self.shared.runtime.check(code, policy));
-        self.work(owner, Work::Run, "check", check).await
+        self.work_on(owner, Work::Run, "check", Some(code), check).await
     }
 
     /// Removes expired cache entries, and sessions not used for `idle`. Call it periodically.
@@ -198,6 +211,11 @@ impl Service {
     /// The prefix of sandbox ids and the secret of their tokens, if a front gave them.
     pub(crate) fn sandboxes(&self) -> Option<&(String, [u8; 64])> {
         self.shared.sandboxes.as_ref()
+    }
+
+    /// The audit log, if there is one.
+    pub(crate) fn audit(&self) -> Option<&AuditLog> {
+        self.shared.audit.as_ref()
     }
 
     /// Whether nothing is in progress, and a regular shutdown loses nothing. `has_state` says that

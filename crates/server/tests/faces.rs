@@ -1,5 +1,7 @@
 //! The server without Python: requests to its interfaces, run by the guest of `tests/toy`.
 
+#[path = "faces/containers.rs"]
+mod containers;
 #[path = "../../../tests/toy/guest.rs"]
 mod guest;
 #[path = "faces/process.rs"]

@@ -114,10 +114,10 @@ fn arguments(arg: &Arg, value: &Value, file: &Path) -> Result<Vec<OsString>, &'s
             _ => return Err("a string or a number"),
         };
         let mut argument = OsString::from(format!("--{long}="));
-        // Paths are relative to the file.
+        // Paths are relative to the file; `-` is a stream.
         let is_path =
             matches!(arg.get_value_hint(), clap::ValueHint::FilePath | clap::ValueHint::DirPath);
-        match file.parent().filter(|_| is_path) {
+        match file.parent().filter(|_| is_path && text != "-") {
             Some(parent) => argument.push(parent.join(text)),
             None => argument.push(text),
         }

@@ -39,6 +39,8 @@ pub(super) struct Hello {
     pub state: Option<PathBuf>,
     /// Settings of the command.
     pub settings: serde_json::Value,
+    /// Whether the message comes with a socket for records of the audit log, before the store's.
+    pub has_audit: bool,
 }
 
 /// Prefix of the ids of an account's E2B sandboxes, and secret of their tokens.

@@ -17,6 +17,7 @@ use tokio_util::sync::CancellationToken;
 use super::channel::{receive, send};
 use super::hello::{Hello, Order, Report};
 use super::relay::RelayedStore;
+use crate::audit::AuditLog;
 use crate::http::app::{App, Settings};
 use crate::http::auth::{Key, Keys};
 use crate::http::forwarded::TrustedProxy;
@@ -34,6 +35,7 @@ pub struct WorkerChannel {
     control: Arc<StdUnixStream>,
     hello: Hello,
     store: Option<StdUnixStream>,
+    audit: Option<StdUnixStream>,
 }
 
 /// Signals that end a worker.
@@ -65,10 +67,17 @@ impl WorkerChannel {
         let Some((Order::Hello(hello), sockets)) = receive(&control)? else {
             return Err(io::Error::other("standard input is not the socket of a front"));
         };
+        let mut sockets = sockets.into_iter().map(StdUnixStream::from);
+        let audit = if hello.has_audit {
+            sockets.next()
+        } else {
+            None
+        };
         Ok(Self {
             control: Arc::new(control),
             hello: *hello,
-            store: sockets.into_iter().next().map(StdUnixStream::from),
+            store: sockets.next(),
+            audit,
         })
     }
 
@@ -114,7 +123,11 @@ impl WorkerChannel {
         let invalid = || io::Error::other("the front's first message is invalid");
         let hello = self.hello;
         let secret = bytes(&hello.sandboxes.secret).ok_or_else(invalid)?;
-        let service = service.sandboxes(hello.sandboxes.tag.clone(), secret).build();
+        let mut service = service.sandboxes(hello.sandboxes.tag.clone(), secret);
+        if let Some(audit) = self.audit {
+            service = service.audit(AuditLog::to(audit)?);
+        }
+        let service = service.build();
         let (mut key, _) = Key::generate(hello.account.as_str(), hello.limits.clone())?;
         key.sha256 = bytes(&hello.sha256).ok_or_else(invalid)?;
         let keys = Keys::of(vec![key.clone()]);

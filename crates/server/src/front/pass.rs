@@ -22,7 +22,7 @@ use super::account::Account;
 use super::whose::{Whose, strip};
 use super::worker::User;
 use super::workers::{Trouble, Workers};
-use crate::http::access::Forwarded;
+use crate::http::access::{Forwarded, KEY_ID};
 use crate::http::app::Settings;
 use crate::http::forwarded::{Base, client_of};
 use crate::http::problem::Problem;
@@ -109,6 +109,11 @@ pub(super) async fn pass(
     parts.headers.remove(EXPECT);
     parts.headers.remove(FORWARDED_FOR);
     parts.headers.remove(FORWARDED_PREFIX);
+    parts.headers.remove(KEY_ID);
+    let key = owner.caller().and_then(|caller| caller.key.as_deref());
+    if let Some(Ok(key)) = key.map(HeaderValue::try_from) {
+        parts.headers.insert(KEY_ID, key);
+    }
     if let Some(Ok(client)) = client.map(|client| HeaderValue::try_from(client.to_string())) {
         parts.headers.insert(FORWARDED_FOR, client);
     }

@@ -96,6 +96,7 @@ impl WorkerProcess {
             sandboxes: Account::new(ACCOUNT, &secret).sandboxes,
             state: None,
             settings: serde_json::to_value(settings)?,
+            has_audit: false,
         };
         send(&ours, &Order::Hello(Box::new(hello)), &[])?;
         let shared = Arc::new(Shared::default());

@@ -16,14 +16,17 @@ use tokio::net::UnixStream;
 use tokio::net::unix::pipe;
 use tokio::sync::{OwnedSemaphorePermit, Semaphore};
 use tokio_util::sync::CancellationToken;
+use tokio_util::task::TaskTracker;
 
 use super::account::Account;
+use super::audit;
 use super::channel::send;
 use super::hello::{Hello, Order};
 use super::log::{self, Log};
 use super::relay;
 use super::spawner::{End, Spawner};
 use super::worker::{User, Watch, Worker, new_key};
+use crate::audit::AuditLog;
 use crate::http::auth::Keys;
 use crate::lock::lock;
 use crate::service::owner::KeyLimits;
@@ -32,6 +35,8 @@ use crate::service::owner::KeyLimits;
 pub(super) const NOBODY: &str = "";
 /// Time beyond the grace that a worker may take to save its sessions.
 const LAST_STATES: Duration = Duration::from_secs(9);
+/// How long to read records of workers that have exited.
+const LAST_RECORDS: Duration = Duration::from_secs(2);
 /// How long an account waits for another's worker to be put away.
 const PATIENCE: Duration = Duration::from_secs(5);
 
@@ -87,6 +92,9 @@ pub(super) enum Trouble {
 pub(super) struct Workers {
     spawner: Spawner,
     options: WorkerOptions,
+    audit: Option<AuditLog>,
+    /// Readers of workers' records.
+    passing: TaskTracker,
     keys: Keys,
     /// The secret from which the accounts' secrets are derived.
     master: [u8; 64],
@@ -103,12 +111,15 @@ impl Workers {
         spawner: Spawner,
         keys: Keys,
         options: WorkerOptions,
+        audit: Option<AuditLog>,
     ) -> io::Result<Arc<Self>> {
         Ok(Arc::new(Self {
             spawner,
             master: master(options.store.as_deref()).await?,
             slots: Arc::new(Semaphore::new(options.max.min(Semaphore::MAX_PERMITS))),
             options,
+            audit,
+            passing: TaskTracker::new(),
             keys,
             accounts: Mutex::default(),
             next: AtomicU64::new(1),
@@ -212,17 +223,23 @@ impl Workers {
             sandboxes: account.sandboxes.clone(),
             state: state.clone(),
             settings: self.options.settings.clone(),
+            has_audit: self.audit.is_some() && !is_test,
         }));
-        match self.options.store.as_ref().filter(|_| !is_test) {
-            Some(store) => {
-                let (near, far) = StdUnixStream::pair()?;
-                near.set_nonblocking(true)?;
-                send(&ours, &hello, &[far.as_fd()])?;
-                let near = UnixStream::from_std(near)?;
-                tokio::spawn(relay::serve(near, Arc::clone(store), account.folder.clone()));
-            }
-            None => send(&ours, &hello, &[])?,
+        let mut sockets = Vec::new();
+        let mut socket = || {
+            let (near, far) = StdUnixStream::pair()?;
+            near.set_nonblocking(true)?;
+            sockets.push(far);
+            UnixStream::from_std(near)
+        };
+        if let Some(log) = self.audit.as_ref().filter(|_| !is_test) {
+            self.passing.spawn(audit::pass(socket()?, account.name.clone(), log.clone()));
         }
+        if let Some(store) = self.options.store.as_ref().filter(|_| !is_test) {
+            tokio::spawn(relay::serve(socket()?, Arc::clone(store), account.folder.clone()));
+        }
+        let sockets: Vec<_> = sockets.iter().map(AsFd::as_fd).collect();
+        send(&ours, &hello, &sockets)?;
         let id = self.next.fetch_add(1, Ordering::Relaxed);
         let spawner = self.spawner.clone();
         let begun = tokio::task::spawn_blocking(move || {
@@ -374,6 +391,9 @@ impl Workers {
             })
             .collect();
         futures_util::future::join_all(stopping).await;
+        // Workers that have exited write no more.
+        self.passing.close();
+        let _ = tokio::time::timeout(LAST_RECORDS, self.passing.wait()).await;
     }
 }
 
@@ -413,7 +433,7 @@ mod tests {
             ..WorkerOptions::default()
         };
         let keys = Keys::of(vec![key("one"), key("two")]);
-        Workers::new(Spawner::of_shell(script).0, keys, options).await.unwrap()
+        Workers::new(Spawner::of_shell(script).0, keys, options, None).await.unwrap()
     }
 
     #[tokio::test]

@@ -21,6 +21,7 @@ use tracing::field::{Empty, display};
 use tracing::{Instrument, Level, Span};
 
 use super::app::{App, MAX_SOCKETS};
+use super::auth::{key_id, key_in};
 use super::connection::{ConnectionState, Socket};
 use super::forwarded::client_of;
 use super::identity::Identity;
@@ -29,11 +30,15 @@ use super::problem::Problem;
 use super::trace_context::TraceContext;
 use super::websocket_input::WebSocketInput;
 use super::{forwarded, identity, rate_limit};
+use crate::audit::{Caller, Event, Record};
 use crate::service::owner::Owner;
 
 const REQUEST_ID: HeaderName = HeaderName::from_static("x-request-id");
 /// Maximum length of a request id chosen by a client.
 const MAX_ID: usize = 128;
+
+/// Header with the id of the key that the front has checked, for the worker's audit log.
+pub(crate) const KEY_ID: HeaderName = HeaderName::from_static("x-belljar-key-id");
 
 /// Marks the response of a worker, which has set rate limit headers and `Location` itself.
 #[derive(Clone, Copy)]
@@ -53,7 +58,10 @@ pub(crate) async fn log(State(app): State<App>, mut request: Request, next: Next
         let app = app.clone();
         Box::new(move |owner| link.count(owner, app.connections()))
     });
-    let answering = identity::scope(counting, identity::until_revoked(next.run(request)));
+    let caller = app.service().audit().map(|_| caller(&app, &request));
+    let presented_key = caller.as_ref().and_then(|_| key_in(request.headers()).map(key_id));
+    let presented = caller.clone();
+    let answering = identity::scope(counting, caller, identity::until_revoked(next.run(request)));
     let (response, identity) = answering.instrument(span.clone()).await;
     let response = response.unwrap_or_else(revoked);
     let mut response = if identity.is_over_limit {
@@ -62,6 +70,23 @@ pub(crate) async fn log(State(app): State<App>, mut request: Request, next: Next
         attend(&app, response, connection, &identity)
     };
     let Identity { owner, route, .. } = identity;
+    // Jupyter's interface answers 403; without a route, no key was looked for.
+    let has_no_key =
+        response.status() == StatusCode::FORBIDDEN && owner.is_none() && route.is_some();
+    if let (Some(audit), Some(presented)) = (app.service().audit(), presented)
+        && (response.status() == StatusCode::UNAUTHORIZED || has_no_key)
+        && response.extensions().get::<Forwarded>().is_none()
+    {
+        audit.write(Record {
+            account: owner.as_ref().map(|owner| owner.name().to_owned()),
+            key: presented_key,
+            request: presented.request,
+            client: presented.client,
+            method: presented.method,
+            route: route.as_ref().map(|route| route.as_str().to_owned()),
+            ..Record::new(Event::KeyRefused)
+        });
+    }
     response.headers_mut().insert(REQUEST_ID, id);
     let is_forwarded = response.extensions().get::<Forwarded>().is_some();
     if !is_forwarded {
@@ -96,6 +121,24 @@ pub(crate) async fn log(State(app): State<App>, mut request: Request, next: Next
         is_whole: method == Method::HEAD || response.body().is_end_stream(),
     };
     response.map(|body| Body::new(Told { body, line }))
+}
+
+/// Describes a request for the audit log. In a worker, its key is that which the front has checked.
+/// Elsewhere, a valid key is added when it was found.
+fn caller(app: &App, request: &Request) -> Caller {
+    let headers = request.headers();
+    let owned = |name: &HeaderName| {
+        let text = headers.get(name)?.to_str().ok()?;
+        (!text.is_empty()).then(|| text.to_owned())
+    };
+    let is_worker = app.service().sandboxes().is_some();
+    Caller {
+        key: if is_worker { owned(&KEY_ID) } else { None },
+        request: owned(&REQUEST_ID),
+        client: client_of(&app.settings().trusted_proxies, request).map(|ip| ip.to_string()),
+        method: Some(request.method().as_str().to_owned()),
+        route: None,
+    }
 }
 
 /// The last response on a connection beyond its key's limit.

@@ -87,7 +87,7 @@ impl Key {
     /// A short name for the key in lists: the beginning of its hash.
     #[must_use]
     pub fn id(&self) -> String {
-        HEXLOWER.encode(&self.sha256[..4])
+        id_of(&self.sha256)
     }
 
     /// Whether the key has expired.
@@ -170,6 +170,8 @@ impl Keys {
         if !identity::count_connection(owner.name()) {
             return None;
         }
+        let caller = identity::caller(|| key.filter(|_| self.are_needed()).map(key_id));
+        let owner = owner.called_by(caller);
         identity::set_owner(&owner);
         if let Some(revoked) = revoked {
             identity::set_revocation(&revoked);
@@ -309,6 +311,15 @@ pub(crate) fn key_in(headers: &HeaderMap) -> Option<&str> {
         is_known.then(|| key.trim())
     });
     authorization.or_else(|| text("x-api-key"))
+}
+
+/// The id that a key with this text has.
+pub(crate) fn key_id(key: &str) -> String {
+    id_of(&hash(key))
+}
+
+fn id_of(sha256: &[u8; 32]) -> String {
+    HEXLOWER.encode(&sha256[..4])
 }
 
 fn hash(key: &str) -> [u8; 32] {

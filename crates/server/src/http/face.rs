@@ -28,11 +28,13 @@ pub enum Face {
     SandboxFusion,
     /// LibreChat's Code API.
     LibreChat,
+    /// OpenAI's containers.
+    OpenAi,
 }
 
 impl Face {
     /// All interfaces.
-    pub const ALL: [Self; 10] = [
+    pub const ALL: [Self; 11] = [
         Self::V1,
         Self::Console,
         Self::E2b,
@@ -43,6 +45,7 @@ impl Face {
         Self::Judge0,
         Self::SandboxFusion,
         Self::LibreChat,
+        Self::OpenAi,
     ];
 
     /// The name on the command line.
@@ -59,6 +62,7 @@ impl Face {
             Self::Judge0 => "judge0",
             Self::SandboxFusion => "sandbox-fusion",
             Self::LibreChat => "librechat",
+            Self::OpenAi => "openai",
         }
     }
 }
@@ -134,9 +138,11 @@ mod tests {
 
     #[test]
     fn a_set_is_read_as_it_is_written() {
-        for text in
-            ["v1", "v1,console,e2b,mcp,jupyter", "dify,piston,judge0,sandbox-fusion,librechat"]
-        {
+        for text in [
+            "v1",
+            "v1,console,e2b,mcp,jupyter",
+            "dify,piston,judge0,sandbox-fusion,librechat,openai",
+        ] {
             assert_eq!(text.parse::<Faces>().unwrap().to_string(), text);
         }
         assert_eq!("v1,all".parse(), Ok(Faces::all()));

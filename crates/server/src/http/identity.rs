@@ -4,11 +4,13 @@
 use std::cell::RefCell;
 use std::future::poll_fn;
 use std::pin::pin;
+use std::sync::Arc;
 use std::task::Poll;
 
 use axum::extract::MatchedPath;
 use tokio_util::sync::CancellationToken;
 
+use crate::audit::Caller;
 use crate::service::owner::Owner;
 
 tokio::task_local! {
@@ -24,6 +26,8 @@ pub(crate) struct Identity {
     pub owner: Option<Owner>,
     pub route: Option<MatchedPath>,
     counting: Option<Counting>,
+    /// The request for the audit log, if there is one, without its route.
+    caller: Option<Caller>,
     /// Authentication failed because the owner has too many connections.
     pub is_over_limit: bool,
     /// Cancelled when the request's key is revoked.
@@ -31,13 +35,15 @@ pub(crate) struct Identity {
 }
 
 /// Runs `work` for one request, and returns the recorded identity, too. `counting` counts its
-/// connection.
+/// connection. `caller` describes the request if there is an audit log.
 pub(crate) async fn scope<T>(
     counting: Option<Counting>,
+    caller: Option<Caller>,
     work: impl Future<Output = T>,
 ) -> (T, Identity) {
     let identity = Identity {
         counting,
+        caller,
         ..Identity::default()
     };
     IDENTITY
@@ -72,6 +78,19 @@ pub(crate) async fn until_revoked<T>(work: impl Future<Output = T>) -> Option<T>
 pub(crate) fn set_owner(owner: &Owner) {
     // Keys are also looked up outside requests.
     let _ = IDENTITY.try_with(|identity| identity.borrow_mut().owner = Some(owner.clone()));
+}
+
+/// The current request for the audit log, if there is a log. `key` returns the id of its key,
+/// unless a front gave it.
+pub(crate) fn caller(key: impl FnOnce() -> Option<String>) -> Option<Arc<Caller>> {
+    let found = IDENTITY.try_with(|identity| {
+        let identity = identity.borrow();
+        let mut caller = identity.caller.clone()?;
+        caller.key = caller.key.or_else(key);
+        caller.route = identity.route.as_ref().map(|route| route.as_str().to_owned());
+        Some(Arc::new(caller))
+    });
+    found.ok().flatten()
 }
 
 /// Records the route of the current request.

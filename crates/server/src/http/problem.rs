@@ -2,6 +2,7 @@
 
 use std::time::Duration;
 
+use axum::extract::multipart::MultipartError;
 use axum::http::header::{CONTENT_TYPE, WWW_AUTHENTICATE};
 use axum::http::{HeaderValue, StatusCode};
 use axum::response::{IntoResponse, Response};
@@ -116,6 +117,15 @@ impl From<BodyError> for Problem {
         Self {
             retry_after: (error == BodyError::NoRoom).then_some(Duration::from_secs(1)),
             ..Self::new(error.status(), code, error.to_string())
+        }
+    }
+}
+
+impl From<&MultipartError> for Problem {
+    fn from(error: &MultipartError) -> Self {
+        match BodyError::of(error) {
+            why @ (BodyError::TooSlow | BodyError::NoRoom) => why.into(),
+            _ => Self::new(error.status(), "bad_form", error.body_text()),
         }
     }
 }

@@ -1,17 +1,20 @@
 //! Guest work: admitted, accounted, and interrupted when its caller is dropped.
 
 use std::pin::Pin;
-use std::sync::Arc;
 use std::sync::atomic::Ordering;
+use std::sync::{Arc, Mutex};
 use std::task::{Context, Poll};
 
-use belljar::request::Meter;
+use belljar::request::{ImageChoice, Meter};
 use belljar::{Interrupt, Outcome, Request};
 use tracing::Instrument;
 
 use super::error::ServiceError;
+use super::metrics::kind_of;
 use super::owner::{Owner, Work};
 use super::{Service, Shared};
+use crate::audit::{Event, Limits, Record};
+use crate::lock::lock;
 
 /// Admitted guest work. Dropping it frees its capacity. Every guest operation must run in its
 /// [`scope`](Self::scope).
@@ -21,22 +24,38 @@ pub(super) struct AdmittedWork {
     work: Work,
     number: u64,
     meter: Meter,
+    /// The record for the audit log, if there is one. Its time is the beginning.
+    record: Option<Mutex<Record>>,
 }
 
 impl AdmittedWork {
-    /// Admits work. The server's shutdown triggers `interrupt`.
+    /// Admits work. The server's shutdown triggers `interrupt`. `describe` completes the record for
+    /// the audit log.
     pub(super) fn begin(
         shared: &Arc<Shared>,
         owner: &Owner,
         work: Work,
         interrupt: &Interrupt,
+        describe: impl FnOnce(&mut Record),
     ) -> Result<Self, ServiceError> {
+        let record = shared.audit.as_ref().map(|_| {
+            let mut record = Record::of(Event::Run, owner.name(), owner.caller());
+            describe(&mut record);
+            record
+        });
         let may_begin = if shared.is_stopping() {
             Err(ServiceError::Stopping)
         } else {
             shared.has_memory().and_then(|()| owner.begin(work))
         };
-        may_begin.inspect_err(|error| shared.metrics.refused(error))?;
+        if let Err(error) = may_begin {
+            shared.metrics.refused(&error);
+            if let (Some(audit), Some(mut record)) = (&shared.audit, record) {
+                record.refused(error.code());
+                audit.write(record);
+            }
+            return Err(error);
+        }
         let number = shared.next_run.fetch_add(1, Ordering::Relaxed);
         shared.interrupts().insert(number, interrupt.clone());
         Ok(Self {
@@ -45,6 +64,7 @@ impl AdmittedWork {
             work,
             number,
             meter: owner.tenant().meter(Some(interrupt)),
+            record: record.map(Mutex::new),
         })
     }
 
@@ -52,10 +72,19 @@ impl AdmittedWork {
     pub(super) fn of_run(
         service: &Service,
         owner: &Owner,
+        session: Option<&str>,
         request: &mut Request,
     ) -> Result<Self, ServiceError> {
         let interrupt = request.interrupt.get_or_insert_default().clone();
-        Self::begin(&service.shared, owner, Work::Run, &interrupt)
+        Self::begin(&service.shared, owner, Work::Run, &interrupt, |record| {
+            record.work = Some("run".to_owned());
+            record.session = session.map(str::to_owned);
+            record.code(&request.code);
+            record.limits = Some(Limits::from(&request.limits));
+            if let ImageChoice::Named(image) = &request.image {
+                record.image = Some(image.clone());
+            }
+        })
     }
 
     /// Runs guest work and charges its usage to the account.
@@ -65,6 +94,18 @@ impl AdmittedWork {
 
     /// Counts the outcome of a run.
     pub(super) fn note(&self, ran: Result<&Outcome, &ServiceError>) {
+        if let Some(record) = &self.record {
+            let mut record = lock(record);
+            match ran {
+                Ok(outcome) => {
+                    record.status = Some(kind_of(outcome));
+                    record.wall_ms = Some(outcome.usage.wall_ms);
+                    record.memory_peak_bytes = Some(outcome.usage.memory_peak_bytes);
+                    record.workspace_bytes = Some(outcome.usage.workspace_bytes);
+                }
+                Err(error) => record.refused(error.code()),
+            }
+        }
         match ran {
             Ok(outcome) => self.shared.metrics.ran(&self.owner, outcome, self.meter.waited()),
             Err(error) => self.shared.metrics.refused(error),
@@ -77,6 +118,13 @@ impl Drop for AdmittedWork {
         self.shared.interrupts().remove(&self.number);
         self.shared.metrics.used(&self.owner, self.meter.fuel());
         self.owner.end(self.work);
+        if let (Some(audit), Some(record)) = (&self.shared.audit, &self.record) {
+            let mut record = std::mem::take(&mut *lock(record));
+            record.fuel = Some(self.meter.fuel());
+            // The caller was dropped.
+            record.status.get_or_insert_with(|| "cancelled".to_owned());
+            audit.write(record);
+        }
     }
 }
 
@@ -93,9 +141,35 @@ impl Service {
         kind: &'static str,
         entering: impl Future<Output = Result<T, E>>,
     ) -> Result<T, ServiceError> {
-        let admitted = AdmittedWork::begin(&self.shared, owner, work, &Interrupt::new())?;
+        self.work_on(owner, work, kind, None, entering).await
+    }
+
+    /// The same with the code, for the audit log.
+    pub(super) async fn work_on<T, E: Into<ServiceError>>(
+        &self,
+        owner: &Owner,
+        work: Work,
+        kind: &'static str,
+        code: Option<&str>,
+        entering: impl Future<Output = Result<T, E>>,
+    ) -> Result<T, ServiceError> {
+        let describe = |record: &mut Record| {
+            record.work = Some(kind.to_owned());
+            if let Some(code) = code {
+                record.code(code);
+            }
+        };
+        let interrupt = Interrupt::new();
+        let admitted = AdmittedWork::begin(&self.shared, owner, work, &interrupt, describe)?;
         self.shared.metrics.worked(kind);
         let done = admitted.scope(entering).await.map_err(E::into);
+        if let Some(record) = &admitted.record {
+            let mut record = lock(record);
+            match &done {
+                Ok(_) => record.status = Some("done".to_owned()),
+                Err(error) => record.refused(error.code()),
+            }
+        }
         done.inspect_err(|error| self.shared.metrics.refused(error))
     }
 }

@@ -20,6 +20,7 @@ use super::Service;
 use super::error::ServiceError;
 use super::memory;
 use super::owner::Owner;
+use crate::audit::AuditLog;
 use crate::lock::lock;
 
 /// Accounts with series of their own. Further accounts share [`OTHERS`].
@@ -106,6 +107,7 @@ pub(crate) struct Metrics {
     descriptors: Gauge,
     stored: Family<What, Gauge>,
     kept: Gauge,
+    audit_lost: Gauge,
 }
 
 /// Upper bounds of all histograms, in seconds.
@@ -137,6 +139,7 @@ impl Metrics {
             descriptors: Gauge::default(),
             stored: Family::default(),
             kept: Gauge::default(),
+            audit_lost: Gauge::default(),
         };
         let mut registry = lock(&metrics.registry);
         registry.register("runs", "Finished runs by outcome", metrics.runs.clone());
@@ -223,6 +226,11 @@ impl Metrics {
             "Stored files of runs, results and responses",
             metrics.kept.clone(),
         );
+        registry.register(
+            "audit_lost_records",
+            "Records of the audit log that could not be written since the start",
+            metrics.audit_lost.clone(),
+        );
         drop(registry);
         metrics
     }
@@ -237,10 +245,7 @@ impl Metrics {
     }
 
     pub(super) fn ran(&self, owner: &Owner, outcome: &Outcome, waited: Option<Waited>) {
-        let kind = match &outcome.error_detail {
-            Some(detail) => format!("{:?}", detail.kind).to_lowercase(),
-            None => "success".to_owned(),
-        };
+        let kind = kind_of(outcome);
         let account = self.account(owner);
         let by_account = AccountKind {
             account,
@@ -381,6 +386,8 @@ impl Service {
             }
         }
         metrics.kept.set(gauge(self.shared.cached_bytes() as usize));
+        let lost = self.audit().map_or(0, AuditLog::lost);
+        metrics.audit_lost.set(gauge(lost as usize));
         if let Some(bytes) = memory::resident() {
             metrics.memory.set(gauge(bytes as usize));
         }
@@ -391,6 +398,14 @@ impl Service {
             metrics.descriptors.set(gauge(open.count()));
         }
         metrics.page()
+    }
+}
+
+/// `success`, or the kind of the error.
+pub(super) fn kind_of(outcome: &Outcome) -> String {
+    match &outcome.error_detail {
+        Some(detail) => format!("{:?}", detail.kind).to_lowercase(),
+        None => "success".to_owned(),
     }
 }
 

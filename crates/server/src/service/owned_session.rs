@@ -179,6 +179,6 @@ pub(super) fn check_name(name: &str) -> Result<(), ServiceError> {
     Ok(())
 }
 
-pub(super) fn no_session(id: &str) -> ServiceError {
+pub(crate) fn no_session(id: &str) -> ServiceError {
     ServiceError::NoSession { id: id.into() }
 }

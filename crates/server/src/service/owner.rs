@@ -13,12 +13,17 @@ use governor::{Quota as Rate, RateLimiter};
 use serde::{Deserialize, Serialize};
 
 use super::error::ServiceError;
+use crate::audit::Caller;
 use crate::lock::lock;
 
 /// An account: the holder of a key, or any client if no key is required. Clones share the same
 /// account.
 #[derive(Clone)]
-pub struct Owner(Arc<Account>);
+pub struct Owner {
+    account: Arc<Account>,
+    /// The request that it came with, if there is an audit log.
+    caller: Option<Arc<Caller>>,
+}
 
 struct Account {
     name: String,
@@ -107,7 +112,7 @@ impl Owner {
     /// Creates an account without usage.
     #[must_use]
     pub fn new(name: impl Into<String>, limits: KeyLimits) -> Self {
-        Self(Arc::new(Account {
+        let account = Arc::new(Account {
             name: name.into(),
             limits: RwLock::new(Settled::new(limits)),
             tenant: Tenant::new(),
@@ -115,27 +120,42 @@ impl Owner {
             creating: AtomicUsize::new(0),
             counting: tokio::sync::Mutex::default(),
             today: Mutex::default(),
-        }))
+        });
+        Self {
+            account,
+            caller: None,
+        }
+    }
+
+    /// The same account with the request that it came with.
+    #[must_use]
+    pub(crate) fn called_by(self, caller: Option<Arc<Caller>>) -> Self {
+        Self { caller, ..self }
+    }
+
+    /// The request that it came with, if there is an audit log.
+    pub(crate) fn caller(&self) -> Option<&Caller> {
+        self.caller.as_deref()
     }
 
     /// The engine's id of the account.
     pub(super) fn tenant(&self) -> &Tenant {
-        &self.0.tenant
+        &self.account.tenant
     }
 
     /// Number of sessions being created.
     pub(super) fn creating(&self) -> &AtomicUsize {
-        &self.0.creating
+        &self.account.creating
     }
 
     /// Locks the counting of the account's sessions.
     pub(super) async fn lock_count(&self) -> tokio::sync::MutexGuard<'_, ()> {
-        self.0.counting.lock().await
+        self.account.counting.lock().await
     }
 
     /// Sets whether it is the only account, so that no capacity is reserved for others.
     pub(crate) fn set_alone(&self, is_alone: bool) {
-        self.0.tenant.set_alone(is_alone);
+        self.account.tenant.set_alone(is_alone);
     }
 
     /// The account of all clients if no key is required.
@@ -149,18 +169,18 @@ impl Owner {
     /// The account's name, which identifies its objects.
     #[must_use]
     pub fn name(&self) -> &str {
-        &self.0.name
+        &self.account.name
     }
 
     /// Its limits.
     #[must_use]
     pub fn limits(&self) -> KeyLimits {
-        self.0.limits.read().unwrap_or_else(PoisonError::into_inner).limits.clone()
+        self.account.limits.read().unwrap_or_else(PoisonError::into_inner).limits.clone()
     }
 
     /// Replaces its limits. Usage is kept, except for a changed limit's.
     pub(crate) fn set_limits(&self, limits: KeyLimits) {
-        let mut settled = self.0.limits.write().unwrap_or_else(PoisonError::into_inner);
+        let mut settled = self.account.limits.write().unwrap_or_else(PoisonError::into_inner);
         if settled.limits != limits {
             *settled = Settled::new(limits);
         }
@@ -171,7 +191,7 @@ impl Owner {
     /// Starts guest work if the limits allow it. Refused work uses no quota.
     pub(super) fn begin(&self, work: Work) -> Result<(), ServiceError> {
         let fuel = self.fuel_today();
-        let settled = self.0.limits.read().unwrap_or_else(PoisonError::into_inner);
+        let settled = self.account.limits.read().unwrap_or_else(PoisonError::into_inner);
         if let Some(max) = settled.limits.fuel_per_day
             && fuel >= max
         {
@@ -180,7 +200,7 @@ impl Owner {
         if work == Work::Setup {
             return Ok(());
         }
-        let running = self.0.running.fetch_add(1, Ordering::AcqRel);
+        let running = self.account.running.fetch_add(1, Ordering::AcqRel);
         if let Some(max) = settled.limits.concurrent_runs
             && running >= max as usize
         {
@@ -200,21 +220,21 @@ impl Owner {
     /// Ends guest work.
     pub(super) fn end(&self, work: Work) {
         if work != Work::Setup {
-            self.0.running.fetch_sub(1, Ordering::AcqRel);
+            self.account.running.fetch_sub(1, Ordering::AcqRel);
         }
     }
 
     /// The limits on runs, with the remaining quotas.
     pub(crate) fn quotas(&self) -> Vec<Quota> {
         let fuel = self.fuel_today();
-        let settled = self.0.limits.read().unwrap_or_else(PoisonError::into_inner);
+        let settled = self.account.limits.read().unwrap_or_else(PoisonError::into_inner);
         let limits = &settled.limits;
         let mut quotas = Vec::new();
         if let (Some(rate), Some(max)) = (&settled.rate, limits.runs_per_minute) {
             quotas.push(rate.quota(max));
         }
         if let Some(max) = limits.concurrent_runs {
-            let running = self.0.running.load(Ordering::Acquire) as u64;
+            let running = self.account.running.load(Ordering::Acquire) as u64;
             quotas.push(Quota {
                 name: "concurrent",
                 max: max.into(),
@@ -240,8 +260,8 @@ impl Owner {
     /// Fuel used today. All runs share the remaining fuel of the day.
     pub(crate) fn fuel_today(&self) -> u64 {
         let max = self.limits().fuel_per_day;
-        let tenant = &self.0.tenant;
-        let mut day = lock(&self.0.today);
+        let tenant = &self.account.tenant;
+        let mut day = lock(&self.account.today);
         if day.number != today() {
             *day = Day {
                 number: today(),
@@ -257,7 +277,7 @@ impl Owner {
     /// Sets the fuel that earlier processes of the account used today.
     pub(crate) fn set_used_elsewhere(&self, fuel: u64) {
         self.fuel_today();
-        self.0.today.lock().unwrap_or_else(PoisonError::into_inner).elsewhere = fuel;
+        self.account.today.lock().unwrap_or_else(PoisonError::into_inner).elsewhere = fuel;
         self.fuel_today();
     }
 }

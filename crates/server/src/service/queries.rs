@@ -28,7 +28,11 @@ impl Service {
         with_run: bool,
     ) -> Result<Evaluated, ServiceError> {
         let work = if with_run { Work::Query } else { Work::Run };
-        self.work(owner, work, "evaluate", Box::pin(session.guest().evaluate(expressions))).await
+        let code = self
+            .audit()
+            .map(|_| expressions.values().map(String::as_str).collect::<Vec<_>>().join("\n"));
+        let evaluating = Box::pin(session.guest().evaluate(expressions));
+        self.work_on(owner, work, "evaluate", code.as_deref(), evaluating).await
     }
 
     /// Returns the value of a variable.

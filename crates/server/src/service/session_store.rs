@@ -22,6 +22,7 @@ pub(crate) use self::claimed::{Access, ClaimedSession};
 pub(crate) use self::documents::Document;
 use self::index::owner_folder;
 pub use self::listing::Listed;
+pub(crate) use self::record::LEASE_MINUTES;
 pub(super) use self::record::{NewRecord, SessionPlan};
 use self::record::{SessionRecord, millis};
 use self::sizes::OwnerSizes;
@@ -31,6 +32,7 @@ use super::error::ServiceError;
 use super::owned_session::{Lineage, OwnedSession};
 use super::owner::{Owner, limit};
 use super::session_slot::SessionSlot;
+use crate::audit::{AuditLog, Record};
 
 /// The sessions of a store.
 pub(crate) struct SessionStore {
@@ -39,6 +41,7 @@ pub(crate) struct SessionStore {
     owners: Mutex<HashMap<String, String>>,
     /// Sizes of sessions' files, for owners with a limit.
     bytes: Mutex<HashMap<String, OwnerSizes>>,
+    pub(super) audit: Option<AuditLog>,
 }
 
 impl Service {
@@ -99,6 +102,7 @@ impl SessionStore {
             sessions,
             owners: Mutex::default(),
             bytes: Mutex::default(),
+            audit: None,
         }
     }
 
@@ -172,6 +176,9 @@ impl SessionStore {
         self.sessions.remove(id).await?;
         self.owners().remove(id);
         self.forget_bytes(owner, id);
+        if let Some(audit) = &self.audit {
+            audit.write(Record::closed(owner, id));
+        }
         self.remove_from_index(owner, id, name).await
     }
 }

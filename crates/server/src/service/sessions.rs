@@ -15,6 +15,7 @@ use super::owner::{Owner, Work, limit};
 use super::session_slot::SessionSlot;
 use super::session_store::{ClaimedSession, NewRecord, SessionPlan};
 use super::{Service, Shared};
+use crate::audit::{Event, Record};
 use crate::lock::lock;
 
 impl Service {
@@ -45,13 +46,14 @@ impl Service {
             stored: is_stored.then(|| NewRecord::leased(options.lease.take())),
         };
         let is_code = !options.start.code.is_empty() || !options.start.variables.is_empty();
+        let code = self.audit().map(|_| options.start.code.clone()).filter(|code| !code.is_empty());
         let work = match (is_code, is_server_code) {
             (true, false) => Work::Run,
             (true, true) => Work::Query,
             (false, _) => Work::Setup,
         };
         let start = Box::pin(self.shared.runtime.session(options));
-        let start = self.work(owner, work, "start", start);
+        let start = self.work_on(owner, work, "start", code.as_deref(), start);
         self.make(owner, plan, async { Ok((start.await?, None)) }).await
     }
 
@@ -151,6 +153,14 @@ impl Service {
             (_, plan) => slot.register(async { self.hold(owner, session, plan) }).await?,
         };
         self.measure(owner, &session);
+        if let Some(audit) = self.audit() {
+            audit.write(Record {
+                session: Some(session.id().to_owned()),
+                parent: session.lineage().map(|lineage| lineage.parent.clone()),
+                image: Some(session.view().info().image),
+                ..Record::of(Event::SessionCreated, owner.name(), owner.caller())
+            });
+        }
         Ok(session)
     }
 
@@ -238,6 +248,7 @@ impl Service {
             Some(session) if self.shared.is_open(&session) => Ok(session),
             Some(closed) => {
                 sessions.remove(closed.id());
+                self.shared.note_closed(&closed);
                 Err(no_session(id))
             }
             None => Err(no_session(id)),
@@ -251,7 +262,9 @@ impl Service {
     /// Fails if the owner has no such session.
     pub fn remove(&self, owner: &Owner, id: &str) -> Result<(), ServiceError> {
         let session = self.find(owner, id)?;
-        self.shared.sessions().remove(session.id());
+        if self.shared.sessions().remove(session.id()).is_some() {
+            self.shared.note_closed(&session);
+        }
         // Freeing its memory takes milliseconds, so the caller does not wait.
         let close = move || session.guest().close();
         match tokio::runtime::Handle::try_current() {
@@ -264,7 +277,7 @@ impl Service {
     /// Closes sessions that were not used for `idle`.
     pub(super) fn sweep_sessions(&self, idle: Duration) {
         let mut sessions = self.shared.sessions();
-        sessions.retain(|_, session| self.shared.is_open(session));
+        self.shared.forget_closed(&mut sessions);
         let is_over = |session: &OwnedSession| {
             let info = session.view().info();
             info.status != SessionStatus::Running && info.idle_seconds > idle.as_secs_f64()
@@ -275,6 +288,7 @@ impl Service {
             .collect();
         drop(sessions);
         for session in over {
+            self.shared.note_closed(&session);
             session.guest().close();
         }
     }
@@ -297,14 +311,31 @@ impl Shared {
 
     pub(super) fn all(&self) -> Vec<OwnedSession> {
         let mut sessions = self.sessions();
-        sessions.retain(|_, session| self.is_open(session));
+        self.forget_closed(&mut sessions);
         sessions.values().cloned().collect()
+    }
+
+    /// Forgets sessions that their leases have closed.
+    fn forget_closed(&self, sessions: &mut HashMap<String, OwnedSession>) {
+        sessions.retain(|_, session| {
+            let is_open = self.is_open(session);
+            if !is_open {
+                self.note_closed(session);
+            }
+            is_open
+        });
+    }
+
+    fn note_closed(&self, session: &OwnedSession) {
+        if let Some(audit) = &self.audit {
+            audit.write(Record::closed(session.owner(), session.id()));
+        }
     }
 
     /// An owner's sessions of this process.
     pub(super) fn of_owner(&self, owner: &Owner) -> Vec<OwnedSession> {
         let mut sessions = self.sessions();
-        sessions.retain(|_, session| self.is_open(session));
+        self.forget_closed(&mut sessions);
         sessions.values().filter(|session| session.owner() == owner.name()).cloned().collect()
     }
 

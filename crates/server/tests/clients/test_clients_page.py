@@ -138,6 +138,16 @@ def librechat(block, server, monkeypatch, tmp_path):
     assert answer.json()["stdout"] == "42\n"
 
 
+def openai_containers(block, server, monkeypatch, tmp_path):
+    import openai
+    import openai.types.responses
+
+    scope = {"openai": openai}
+    exec(block, scope)  # noqa: S102 - our own page
+    assert scope["call"].outputs[0].logs == "(1, 2)\n"
+    scope["client"].containers.delete(scope["container"].id)
+
+
 def piston(block, server, monkeypatch, tmp_path):
     import pyston
     import ultra_piston
@@ -415,6 +425,7 @@ BY_HEADING = {
     "LibreChat": [librechat],
     "Piston": [piston],
     "Judge0": [judge0],
+    "OpenAI": [openai_containers],
     "Clients of MCP": CLIENTS_OF_MCP,
     "JupyterLab, Notebook, nbclient, papermill": [papermill, gateway],
     "AutoGen": [autogen],

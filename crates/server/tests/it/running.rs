@@ -77,7 +77,7 @@ async fn a_creation_that_is_sent_again_makes_nothing_again() {
 }
 
 /// One path per interface. The first four interfaces are enabled by default.
-const PATHS: [(&str, &str); 10] = [
+const PATHS: [(&str, &str); 11] = [
     ("v1", "/v1/images"),
     ("console", "/console/app.js"),
     ("e2b", "/sandboxes"),
@@ -88,6 +88,7 @@ const PATHS: [(&str, &str); 10] = [
     ("judge0", "/judge0/about"),
     ("sandbox-fusion", "/v1/ping"),
     ("librechat", "/librechat/files/s"),
+    ("openai", "/v1/containers"),
 ];
 
 #[tokio::test(flavor = "multi_thread")]

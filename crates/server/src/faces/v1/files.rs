@@ -1,14 +1,12 @@
 //! `/v1/sessions/{id}/files`: access to a session's files without a run.
 
 use axum::Json;
-use axum::body::Body;
 use axum::extract::{Path, Request, State};
 use axum::http::{HeaderMap, Method, StatusCode};
 use axum::response::{IntoResponse, Response};
 use axum::routing::{delete, get, post, put};
 use belljar::error::{PathProblem, SessionError};
-use belljar::session::{PathEntry, PathKind, SessionFiles};
-use futures_util::stream;
+use belljar::session::{PathEntry, PathKind};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
@@ -16,14 +14,13 @@ use super::operation::{BYTES, Operation};
 use crate::http::app::App;
 use crate::http::body_error::{BodyError, UploadError};
 use crate::http::extract::{Body as JsonBody, Query};
-use crate::http::files::{Asked, FileHead, may_write, timestamp};
+use crate::http::files::{FileHead, may_write, timestamp};
 use crate::http::problem::Problem;
+use crate::http::session_files;
 use crate::http::upload::Receiver;
 use crate::service::owner::Owner;
 use crate::service::session_store::Access;
 
-/// Bytes read from a file at a time.
-const CHUNK: u64 = 1 << 20;
 /// Maximum depth of a listing.
 const MAX_DEPTH: usize = 64;
 
@@ -107,7 +104,7 @@ impl From<PathEntry> for Entry {
     fn from(entry: PathEntry) -> Self {
         let is_file = entry.kind == PathKind::File;
         Self {
-            etag: is_file.then(|| head(&entry).tag()),
+            etag: is_file.then(|| FileHead::from(&entry).tag()),
             kind: match entry.kind {
                 PathKind::File => "file",
                 PathKind::Directory => "directory",
@@ -118,14 +115,6 @@ impl From<PathEntry> for Entry {
             target: entry.target,
             path: entry.path,
         }
-    }
-}
-
-fn head(entry: &PathEntry) -> FileHead {
-    FileHead {
-        path: entry.path.clone(),
-        size: entry.size,
-        modified: entry.modified,
     }
 }
 
@@ -164,55 +153,7 @@ async fn read(
     headers: HeaderMap,
 ) -> Result<Response, Problem> {
     let claim = app.service().claim(&owner, &id, Access::Read).await?;
-    let files = claim.view().workspace();
-    let entry = files.stat(&path).await?;
-    if entry.kind != PathKind::File {
-        // Reading something that is not a file returns the matching error.
-        files.read(&path, 0..0).await?;
-    }
-    let head = head(&entry);
-    let asked = head.asked(&headers)?;
-    let (start, end) = match asked {
-        Asked::Whole => (0, head.size),
-        Asked::Part(start, end) => (start, end),
-        Asked::NotModified => (0, 0),
-    };
-    let body = if method == Method::HEAD || start == end {
-        Body::empty()
-    } else {
-        content(files, head.clone(), start, end).await?
-    };
-    Ok(head.respond(&asked, body))
-}
-
-/// Returns a file's bytes. Small files are read at once. Large files are read in chunks; the
-/// response is aborted if the file changes meanwhile.
-async fn content(
-    files: SessionFiles,
-    head: FileHead,
-    start: u64,
-    end: u64,
-) -> Result<Body, Problem> {
-    if end - start <= CHUNK {
-        return Ok(files.read(&head.path, start..end).await?.into());
-    }
-    let tag = head.tag();
-    let chunks = stream::try_unfold((files, head, start), move |(files, head, at)| {
-        let tag = tag.clone();
-        async move {
-            if at >= end {
-                return Ok(None);
-            }
-            let next = (at + CHUNK).min(end);
-            let bytes = files.read(&head.path, at..next).await.map_err(std::io::Error::other)?;
-            let now = files.stat(&head.path).await.map_err(std::io::Error::other)?;
-            if self::head(&now).tag() != tag || bytes.len() as u64 != next - at {
-                return Err(std::io::Error::other("the file has changed"));
-            }
-            Ok(Some((bytes, (files, head, next))))
-        }
-    });
-    Ok(Body::from_stream(chunks))
+    session_files::send(claim.view().workspace(), &path, &method, &headers).await
 }
 
 async fn write(
@@ -223,13 +164,7 @@ async fn write(
 ) -> Result<Response, Problem> {
     let headers = request.headers().clone();
     let mut receiver = Receiver::of(&app, &owner).await?;
-    let service = app.service();
-    let max = if let Ok(session) = service.find(&owner, &id) {
-        session.view().workspace().max_bytes().await?
-    } else {
-        service.listed(&owner, &id).await?;
-        service.runtime().ceilings().workspace
-    };
+    let max = session_files::max_upload(app.service(), &owner, &id).await?;
     let upload = receiver.body(request, max).await.map_err(|error| match error {
         UploadError::Body(BodyError::TooLong(_)) => {
             Problem::from(belljar::Error::from(SessionError::Path {
@@ -245,7 +180,7 @@ async fn write(
     let files = session.view().workspace();
     let mut status = StatusCode::CREATED;
     let written = files.write_unless(&path, upload, |there| {
-        let there = there.filter(|entry| entry.kind == PathKind::File).map(head);
+        let there = there.filter(|entry| entry.kind == PathKind::File).map(FileHead::from);
         if there.is_some() {
             status = StatusCode::OK;
         }

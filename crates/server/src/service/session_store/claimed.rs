@@ -10,7 +10,7 @@ use belljar::{Interrupt, Outcome, Request};
 use serde_json::Value;
 
 use super::SessionStore;
-use super::record::{NewRecord, SessionPlan, SessionRecord, millis};
+use super::record::{LEASE_MINUTES, NewRecord, SessionPlan, SessionRecord, millis};
 use super::sizes::bytes_of;
 use crate::service::Service;
 use crate::service::error::ServiceError;
@@ -162,6 +162,25 @@ impl ClaimedSession {
         }
     }
 
+    /// Restarts the lease of a session with the label [`LEASE_MINUTES`]. Reading a session of the
+    /// store does not change its record.
+    fn renew_lease(&mut self) -> Result<(), ServiceError> {
+        if self.session.lease_end().is_none() || matches!(self.ownership, Ownership::Reader { .. })
+        {
+            return Ok(());
+        }
+        let labels = self.session.view().info().labels;
+        let minutes = labels.get(LEASE_MINUTES).and_then(|minutes| minutes.parse::<u32>().ok());
+        let Some(minutes) = minutes else {
+            return Ok(());
+        };
+        self.extend_lease(Duration::from_secs(60 * u64::from(minutes)))?;
+        if let (Some(record), Ownership::Claimed(claim)) = (&self.record, &mut self.ownership) {
+            claim.set_about(record.text());
+        }
+        Ok(())
+    }
+
     /// Seconds until its lease expires.
     pub(crate) fn lease_seconds(&self) -> Option<f64> {
         match &self.record {
@@ -195,13 +214,15 @@ impl Service {
             }
             (_, found) => (found?, Ownership::Local, None),
         };
-        Ok(ClaimedSession {
+        let mut claimed = ClaimedSession {
             service: self.clone(),
             owner: owner.clone(),
             session,
             ownership,
             record,
-        })
+        };
+        claimed.renew_lease()?;
+        Ok(claimed)
     }
 
     /// Runs a request in a claimed session after earlier requests, and releases it. Dropping the
@@ -233,7 +254,7 @@ impl Service {
         mut at: ClaimedSession,
         mut request: Request,
     ) -> GuestFuture<(ClaimedSession, Result<Outcome, ServiceError>)> {
-        let admitted = AdmittedWork::of_run(self, owner, &mut request);
+        let admitted = AdmittedWork::of_run(self, owner, Some(at.id()), &mut request);
         let interrupt = request.interrupt.clone();
         GuestFuture::new(interrupt, async move {
             let admitted = match admitted {
@@ -266,7 +287,11 @@ impl Service {
         mut at: ClaimedSession,
         answers: Vec<ToolAnswer>,
     ) -> Result<Outcome, ServiceError> {
-        let admitted = AdmittedWork::begin(&self.shared, owner, Work::Run, &Interrupt::new())?;
+        let interrupt = Interrupt::new();
+        let admitted = AdmittedWork::begin(&self.shared, owner, Work::Run, &interrupt, |record| {
+            record.work = Some("answer".to_owned());
+            record.session = Some(at.id().to_owned());
+        })?;
         let answering = async {
             match &mut at.ownership {
                 Ownership::Claimed(claim) => claim.answer(answers).await,
@@ -295,23 +320,33 @@ impl SessionStore {
             belljar::Error::Session(SessionError::NotFound { .. }) => no_session(asked),
             error => error.into(),
         };
-        let (ownership, session, record) = if access == Access::Read {
+        let (ownership, session, record, is_over) = if access == Access::Read {
             let reading = self.sessions.read(&id).await.map_err(gone)?;
             let (session, record) = (reading.session().clone(), SessionRecord::of(reading.info()));
-            (Ownership::Reader { _reading: reading }, session, record)
+            let is_over = record.as_ref().is_some_and(|record| record.is_over(reading.info()));
+            (Ownership::Reader { _reading: reading }, session, record, is_over)
         } else {
             let claim = match access {
                 Access::Run => self.sessions.claim_run(&id).await,
                 _ => self.sessions.claim(&id).await,
             };
             let claim = claim.map_err(gone)?;
-            let record = serde_json::from_value(Value::Object(claim.about())).ok();
+            let record: Option<SessionRecord> =
+                serde_json::from_value(Value::Object(claim.about())).ok();
             let session = claim.session().clone();
-            (Ownership::Claimed(claim), session, record)
+            let is_over = record.as_ref().is_some_and(SessionRecord::is_closed);
+            (Ownership::Claimed(claim), session, record, is_over)
         };
         let Some(record) = record.filter(|record| record.owner == owner.name()) else {
             return Err(no_session(asked));
         };
+        if is_over {
+            if let Ownership::Claimed(claim) = ownership {
+                claim.release_unchanged().await?;
+            }
+            self.remove(owner.name(), &id, record.name.as_deref()).await?;
+            return Err(no_session(asked));
+        }
         if session.info().labels != record.labels {
             session.set_labels(record.labels.clone())?;
         }

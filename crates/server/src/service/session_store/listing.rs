@@ -173,7 +173,7 @@ impl SessionStore {
         else {
             return Ok(None);
         };
-        if record.is_closed() {
+        if record.is_over(&info) {
             self.remove(owner.name(), id, record.name.as_deref()).await?;
             return Ok(None);
         }
@@ -206,7 +206,7 @@ impl SessionStore {
                 continue;
             };
             let unused = SystemTime::now().duration_since(info.used).unwrap_or_default();
-            if record.is_closed() || (unused > idle && info.node.is_none()) {
+            if record.is_over(&info) || (unused > idle && info.node.is_none()) {
                 self.remove(&record.owner, &id, record.name.as_deref()).await?;
             }
         }

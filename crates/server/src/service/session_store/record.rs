@@ -11,6 +11,11 @@ use serde_json::{Map, Value};
 
 use crate::service::owned_session::{Lineage, Origin, OwnedSession};
 
+/// The label of a session whose lease starts again with each use, for so many minutes.
+pub(crate) const LEASE_MINUTES: &str = "container.minutes";
+/// How long a use may last beyond the lease in the record.
+const MAX_USE: Duration = Duration::from_hours(2);
+
 /// The server's part of a session's record.
 #[derive(Clone, Serialize, Deserialize)]
 pub(crate) struct SessionRecord {
@@ -81,6 +86,17 @@ impl SessionRecord {
     /// Whether its lease has expired and closes it.
     pub(super) fn is_closed(&self) -> bool {
         self.lease.is_some_and(|(end, is_kept)| !is_kept && end <= millis(SystemTime::now()))
+    }
+
+    /// The same, but a container's lease does not expire during a run: it starts again with each
+    /// use, which the record shows only when the use ends.
+    pub(super) fn is_over(&self, info: &StoredInfo) -> bool {
+        let is_used = info.node.is_some() && self.labels.contains_key(LEASE_MINUTES);
+        // A server may have died during the use.
+        let is_recent = self.lease.is_some_and(|(end, _)| {
+            millis(SystemTime::now()) < end.saturating_add(MAX_USE.as_millis() as u64)
+        });
+        self.is_closed() && !(is_used && is_recent)
     }
 
     fn lease_end(&self) -> Option<LeaseEnd> {

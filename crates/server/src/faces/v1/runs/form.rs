@@ -1,6 +1,5 @@
 //! A run request as a form: JSON in one part, files in the others.
 
-use axum::extract::multipart::MultipartError;
 use axum::extract::{FromRequest, Multipart, Request};
 use axum::http::StatusCode;
 use base64::Engine as _;
@@ -9,7 +8,6 @@ use belljar::request::{ByteSource, FileSource};
 
 use crate::faces::v1::calls::ClientRun;
 use crate::http::app::App;
-use crate::http::body_error::BodyError;
 use crate::http::extract::checked_json;
 use crate::http::problem::Problem;
 use crate::http::request_body::{self, ReadMode};
@@ -31,12 +29,12 @@ pub(super) async fn read(request: Request, app: &App, owner: &Owner) -> Result<C
 /// Builds the request from a form's parts.
 pub(in crate::faces::v1) async fn parts(mut form: Multipart) -> Result<ClientRun, Problem> {
     let (mut asked, mut files) = (None, Vec::new());
-    while let Some(part) = form.next_field().await.map_err(|error| failed(&error))? {
+    while let Some(part) = form.next_field().await.map_err(|error| Problem::from(&error))? {
         let Some(name) = part.name().map(str::to_owned) else {
             return Err(bad(StatusCode::BAD_REQUEST, "a part of the form has no name".into()));
         };
         let file_name = part.file_name().map(str::to_owned);
-        let bytes = part.bytes().await.map_err(|error| failed(&error))?;
+        let bytes = part.bytes().await.map_err(|error| Problem::from(&error))?;
         match name.as_str() {
             "request" => asked = Some(parse(&bytes)?),
             "file" => files.push((file_name.unwrap_or(name), bytes)),
@@ -64,13 +62,6 @@ fn parse(bytes: &[u8]) -> Result<ClientRun, Problem> {
         };
         Problem::new(StatusCode::UNPROCESSABLE_ENTITY, code, format!("the part `request`: {error}"))
     })
-}
-
-fn failed(error: &MultipartError) -> Problem {
-    match BodyError::of(error) {
-        why @ (BodyError::TooSlow | BodyError::NoRoom) => why.into(),
-        _ => bad(error.status(), error.body_text()),
-    }
 }
 
 fn bad(status: StatusCode, detail: String) -> Problem {

@@ -208,7 +208,7 @@ mod tests {
         let directory = tempfile::tempdir().unwrap();
         let closed = directory.path().join("closed");
         create_dir(&closed).unwrap();
-        set_permissions(&closed, Permissions::from_mode(0o000)).unwrap();
+        set_permissions(&closed, Permissions::from_mode(0)).unwrap();
         let is_root = rustix::process::geteuid().is_root();
         let expected = (!is_root).then_some(UNCOUNTABLE);
         assert_eq!(excess(own(), directory.path(), Some(1 << 30)), expected);

@@ -11,6 +11,7 @@ use std::io::{self, Read, Seek, SeekFrom};
 use std::os::fd::{AsFd, OwnedFd};
 use std::os::unix::net::UnixStream;
 use std::os::unix::process::{CommandExt, ExitStatusExt};
+use std::path::Path;
 use std::process::{Child, Command, ExitStatus, Stdio};
 use std::sync::{Arc, Mutex, mpsc};
 use std::time::{Duration, Instant};
@@ -135,7 +136,7 @@ fn unexpected(answer: Answer) -> io::Error {
 pub(super) struct Started {
     child: Child,
     /// Its status, opened before the lock-down, after which its directory in `/proc` may be hidden
-    /// (`hidepid`, `ProtectProc=`).
+    /// (`hidepid`, `ProtectProc=`). Only Linux has it.
     status: Option<File>,
     /// Why it was killed.
     pub excess: Option<&'static str>,
@@ -274,9 +275,25 @@ impl Started {
         };
         command.stdin(control).stdout(Stdio::null()).stderr(log);
         let child = command.spawn()?;
+        let table = format!("/proc/{}/status", child.id());
+        Self::watch(child, table.as_ref())
+    }
+
+    /// Opens the table of a process that has started. On Linux, a process without one is killed.
+    fn watch(mut child: Child, table: &Path) -> io::Result<Self> {
+        let status = match File::open(table) {
+            Ok(status) => Some(status),
+            Err(error) if cfg!(target_os = "linux") => {
+                let _ = child.kill();
+                let _ = child.wait();
+                let why = format!("its memory cannot be watched: {}: {error}", table.display());
+                return Err(io::Error::new(error.kind(), why));
+            }
+            Err(_) => None,
+        };
         Ok(Self {
-            status: File::open(format!("/proc/{}/status", child.id())).ok(),
             child,
+            status,
             excess: None,
         })
     }
@@ -307,22 +324,30 @@ impl Started {
         }
     }
 
-    /// Kills the worker if it has more than `memory` bytes, or too many threads.
+    /// Kills the worker if it has more than `memory` bytes or too many threads, or if neither can
+    /// be read.
     pub(super) fn look(&mut self, memory: u64) {
-        if let Some(excess) = self.status().ok().and_then(|status| excess(&status, memory)) {
-            self.excess = Some(excess);
+        let Some(status) = &self.status else {
+            return;
+        };
+        let excess = match table(status) {
+            Ok(table) => excess(&table, memory),
+            Err(_) => Some("its memory could not be watched"),
+        };
+        if excess.is_some() {
+            self.excess = excess;
             let _ = self.child.kill();
         }
     }
+}
 
-    /// The kernel's table of the worker's memory and threads.
-    fn status(&self) -> io::Result<String> {
-        let mut status = self.status.as_ref().ok_or(io::ErrorKind::NotFound)?;
-        status.seek(SeekFrom::Start(0))?;
-        let mut table = String::new();
-        status.read_to_string(&mut table)?;
-        Ok(table)
-    }
+/// The kernel's table of a process's memory and threads. The process chooses its name in it, which
+/// may be no UTF-8.
+fn table(mut status: &File) -> io::Result<String> {
+    status.seek(SeekFrom::Start(0))?;
+    let mut table = Vec::new();
+    status.read_to_end(&mut table)?;
+    Ok(String::from_utf8_lossy(&table).into_owned())
 }
 
 fn told(status: ExitStatus) -> String {
@@ -379,10 +404,11 @@ mod tests {
         ours
     }
 
-    /// An account that lets its worker exit again and again keeps the spawner busy.
+    /// An account that lets its worker exit again and again keeps the spawner busy. A process may
+    /// name itself with any bytes.
     #[test]
     fn memory_is_watched_while_workers_start_and_end() {
-        let script = "read go; x=$(head -c 100000000 /dev/zero | tr '\\0' x); read end";
+        let script = "printf '\\377' >/proc/$$/comm; read go; x=$(head -c 100000000 /dev/zero | tr '\\0' x); read end";
         let (spawner, obeying) = Spawner::of_shell(script);
         let mut socket = begin(&spawner, 0);
         io::Write::write_all(&mut socket, b"go\n").unwrap();
@@ -395,6 +421,17 @@ mod tests {
         assert_eq!(spawner.end(0).unwrap().how, "it took too much memory");
         drop(spawner);
         obeying.join().unwrap().unwrap();
+    }
+
+    #[cfg(target_os = "linux")]
+    #[test]
+    fn a_worker_that_cannot_be_watched_does_not_start() {
+        let child = Command::new("sleep").arg("60").spawn().unwrap();
+        let process = format!("/proc/{}", child.id());
+        let started = Started::watch(child, "/proc/hidden/status".as_ref());
+        let error = started.err().unwrap().to_string();
+        assert!(error.starts_with("its memory cannot be watched: /proc/hidden/status: "), "{error}");
+        assert!(!std::fs::exists(process).unwrap());
     }
 
     /// The answer does not wait for it.

@@ -8,7 +8,6 @@
 mod account;
 mod audit;
 mod channel;
-mod disk;
 mod hello;
 mod inside;
 mod log;
@@ -39,7 +38,7 @@ use tower::ServiceExt;
 
 pub use inside::{Shutdown, WorkerChannel};
 pub use process::WorkerProcess;
-pub use spawner::{Spawner, WorkerBounds, is_kept, spawn_workers};
+pub use spawner::{Spawner, is_kept, spawn_workers};
 pub use workers::WorkerOptions;
 
 use self::account::Account;

@@ -10,9 +10,7 @@ use std::time::Duration;
 use anyhow::Context;
 use belljar::Runtime;
 use belljar::cluster::{NodeOptions, StoredSessions};
-use belljar_server::front::{
-    Spawner, WorkerBounds, WorkerChannel, WorkerOptions, is_kept, spawn_workers,
-};
+use belljar_server::front::{Spawner, WorkerChannel, WorkerOptions, is_kept, spawn_workers};
 use belljar_server::{Faces, Keys, Server, Service, ServiceBuilder, Settings};
 use clap::{Args, ValueEnum};
 use serde::{Deserialize, Serialize};
@@ -40,10 +38,6 @@ pub(super) struct IsolationArgs {
     /// machine's]
     #[arg(long, value_name = "MIB")]
     account_memory: Option<NonZero<u32>>,
-    /// Kill the process of an account whose temporary files, or sessions in --state, take more disk
-    /// space than this, in MiB [default: half of the file system]
-    #[arg(long, value_name = "MIB")]
-    account_disk: Option<NonZero<u32>>,
     /// Stop the process of an account after this many seconds without requests, if nothing is lost
     #[arg(long, value_name = "SECONDS", value_parser = seconds, default_value = "300")]
     account_idle: Duration,
@@ -111,12 +105,8 @@ impl IsolationArgs {
         Server::close_on_exec().context("cannot list open files")?;
         let mut command = Command::new(this_program()?);
         command.args(["serve", "--role", "spawner"]);
-        for (option, mib) in
-            [("--account-memory", self.account_memory), ("--account-disk", self.account_disk)]
-        {
-            if let Some(mib) = mib {
-                command.args([option, &mib.to_string()]);
-            }
+        if let Some(mib) = self.account_memory {
+            command.args(["--account-memory", &mib.to_string()]);
         }
         command.env_clear();
         command.envs(std::env::vars_os().filter(|(name, _)| name.to_str().is_some_and(is_kept)));
@@ -129,20 +119,14 @@ impl IsolationArgs {
         let reactor = engine::reactor()?;
         let _entered = reactor.enter();
         let _signals = ignore_signals()?;
-        // Each worker takes some descriptors here.
-        let _ = rlimit::increase_nofile_limit(u64::MAX);
         let program = this_program()?;
         let worker = || {
             let mut command = Command::new(&program);
             command.args(["--quiet", "serve", "--role", "worker"]);
             command
         };
-        let bytes = |mib: NonZero<u32>| u64::from(mib.get()) << 20;
-        let bounds = WorkerBounds {
-            memory: self.account_memory.map(bytes),
-            disk: self.account_disk.map(bytes),
-        };
-        spawn_workers(worker, bounds).context("standard input is not the server's")?;
+        let memory = self.account_memory.map(|mib| u64::from(mib.get()) << 20);
+        spawn_workers(worker, memory).context("standard input is not the server's")?;
         Ok(Exit::Success)
     }
 }

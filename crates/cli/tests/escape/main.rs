@@ -1,7 +1,6 @@
 //! Guests that have broken out of WebAssembly, in the real command and server: each attack
 //! succeeds with `--no-lockdown`, which is its control, and fails with the lock-down. What
-//! `docs/reference/lockdown.md` says stays succeeds with both. Attacks on what accounts share
-//! succeed with the lock-down, which is their control, and fail with bounds for each account.
+//! `docs/reference/lockdown.md` says stays succeeds with both.
 //!
 //! The attacks are Python functions in `attacks`. The feature `escape` gives the code in a sandbox
 //! every system call, and all memory of its process.
@@ -53,19 +52,6 @@ enum Kind {
     AsRoot,
     /// Documented as possible.
     Stays,
-    /// The lock-down does not hold it; a bound for each account does.
-    Bounded,
-    /// Such a bound holds it if the server runs as root.
-    BoundedAsRoot,
-}
-
-/// What the attacked process has between it and the machine.
-#[derive(Clone, Copy, PartialEq)]
-enum Wall {
-    None,
-    Lockdown,
-    /// Small bounds for each account, beside the lock-down.
-    Bounds,
 }
 
 fn main() -> ExitCode {
@@ -83,8 +69,7 @@ fn main() -> ExitCode {
     ];
     for (file, target, source) in FILES {
         trials.extend(cases(target, source).into_iter().map(|case| {
-            let needs_root = matches!(case.kind, Kind::AsRoot | Kind::BoundedAsRoot);
-            let is_out_of_reach = needs_root && !world::is_root();
+            let is_out_of_reach = case.kind == Kind::AsRoot && !world::is_root();
             Trial::test(format!("{file}::{}", case.name), move || judge(case))
                 .with_ignored_flag(is_out_of_reach || lacks && !world::must_run())
         }));
@@ -101,8 +86,6 @@ fn cases(target: Target, source: &'static str) -> Vec<Case> {
             "@attack" => kind = Some(Kind::Attack),
             "@attack_as_root" => kind = Some(Kind::AsRoot),
             "@stays" => kind = Some(Kind::Stays),
-            "@bounded" => kind = Some(Kind::Bounded),
-            "@bounded_as_root" => kind = Some(Kind::BoundedAsRoot),
             _ => {
                 let Some(kind) = kind.take() else {
                     continue;
@@ -122,24 +105,19 @@ fn cases(target: Target, source: &'static str) -> Vec<Case> {
 }
 
 fn judge(case: Case) -> Result<(), Failed> {
-    let (control, wall) = match case.kind {
-        Kind::Bounded | Kind::BoundedAsRoot => (Wall::Lockdown, Wall::Bounds),
-        _ => (Wall::None, Wall::Lockdown),
-    };
-    match attack(case, control)? {
+    match attack(case, false)? {
         Ended::Succeeded => {}
         Ended::Absent(why) => {
             eprintln!("{}: left out, because this kernel lacks what it calls: {why}", case.name);
             return Ok(());
         }
-        Ended::Failed(why) => return Err(format!("its control fails: {why}").into()),
+        Ended::Failed(why) => return Err(format!("without lock-down it fails: {why}").into()),
     }
-    match (attack(case, wall)?, case.kind) {
+    match (attack(case, true)?, case.kind) {
+        (Ended::Succeeded, Kind::Attack | Kind::AsRoot) => Err("locked down it succeeds".into()),
         (Ended::Failed(why) | Ended::Absent(why), Kind::Stays) => {
             Err(format!("this is documented as possible: {why}").into())
         }
-        (Ended::Succeeded, Kind::Stays) => Ok(()),
-        (Ended::Succeeded, _) => Err("behind its wall it succeeds".into()),
         _ => Ok(()),
     }
 }
@@ -153,24 +131,23 @@ enum Ended {
 }
 
 /// Runs an attack in a world of its own.
-fn attack(case: Case, wall: Wall) -> Result<Ended, Failed> {
+fn attack(case: Case, is_locked: bool) -> Result<Ended, Failed> {
     let world = World::new()?;
     let before = world.state()?;
     let output = match case.target {
-        Target::Run => world.run(case.name, case.source, wall)?,
-        Target::Serve => world.serve(case.name, case.source, wall, false)?,
-        Target::Worker => world.serve(case.name, case.source, wall, true)?,
+        Target::Run => world.run(case.name, case.source, is_locked)?,
+        Target::Serve => world.serve(case.name, case.source, is_locked, false)?,
+        Target::Worker => world.serve(case.name, case.source, is_locked, true)?,
     };
     let said = |what: &str| output.lines().find_map(|line| Some(line.strip_prefix(what)?.trim()));
     let ended = match (said("SUCCEEDED"), said("FAILED"), said("ABSENT")) {
         (Some(_), None, None) => Ended::Succeeded,
         (None, Some(why), None) => Ended::Failed(why.to_owned()),
         (None, None, Some(why)) => Ended::Absent(why.to_owned()),
-        _ if wall == Wall::Bounds && output.contains("worker_ended") => Ended::Failed(output),
         _ => return Err(format!("the attack ended in another way:\n{output}").into()),
     };
     // What the guest says is one thing. Here is what it did to files and processes.
-    if wall != Wall::None && case.kind != Kind::Stays {
+    if is_locked && case.kind != Kind::Stays {
         let after = world.state()?;
         if before != after {
             return Err(format!("locked down it changed {before:#?} to {after:#?}").into());

@@ -13,8 +13,6 @@ use std::sync::OnceLock;
 use serde_json::{Value, json};
 use tempfile::TempDir;
 
-use crate::Wall;
-
 pub(crate) const HOOK: &str = "belljar was built with the hook of the escape tests";
 const VICTIM: &str = "BELLJAR_VICTIM";
 const SECRET: &str = "nobody else is to read this";
@@ -128,11 +126,11 @@ impl World {
     }
 
     /// Has `belljar run` run an attack, and returns its output.
-    pub(crate) fn run(&self, name: &str, source: &str, wall: Wall) -> std::io::Result<String> {
+    pub(crate) fn run(&self, name: &str, source: &str, is_locked: bool) -> std::io::Result<String> {
         let mount = format!("{}:/data", self.path("data").display());
         let output = self
             .command()
-            .args(["run", how(wall), "--mount", &mount, "--out"])
+            .args(["run", how(is_locked), "--mount", &mount, "--out"])
             .arg(self.path("out"))
             .arg("--cache")
             .arg(cache())
@@ -147,7 +145,7 @@ impl World {
         &self,
         name: &str,
         source: &str,
-        wall: Wall,
+        is_locked: bool,
         is_isolated: bool,
     ) -> std::io::Result<String> {
         let keys = self.path("keys/keys.toml");
@@ -158,12 +156,9 @@ impl World {
             made.push(String::from_utf8_lossy(&output).trim().to_owned());
         }
         let mut command = self.command();
-        command.args(["serve", how(wall), "--listen", "127.0.0.1:0", "--json"]);
+        command.args(["serve", how(is_locked), "--listen", "127.0.0.1:0", "--json"]);
         command.arg("--keys").arg(keys).arg("--state").arg(self.path("state"));
         command.args(["--isolate", if is_isolated { "accounts" } else { "none" }]);
-        if wall == Wall::Bounds {
-            command.args(["--account-disk", "16"]);
-        }
         command.arg("--store").arg(format!("file://{}", self.path("store").display()));
         command.arg("--cache").arg(cache()).stderr(Stdio::inherit());
         let mut server = Ends(command.spawn()?);
@@ -180,17 +175,9 @@ impl World {
             post(address, &made[0], "print(1)")?;
             let worker = children(spawner).into_iter().find(|child| !before.contains(child));
             let worker = worker.expect("an account has a worker");
-            let others = self.directories_of_workers()?;
-            post(address, &made[1], "print(1)")?;
-            let own = self.directories_of_workers()?.into_iter().find(|own| !others.contains(own));
-            let own = own.expect("a worker has a directory");
-            knows = json!({"front": front, "spawner": spawner, "worker": worker, "own": own});
+            knows = json!({"front": front, "spawner": spawner, "worker": worker});
         }
         post(address, &made[1], &self.code(name, source, &knows))
-    }
-
-    fn directories_of_workers(&self) -> std::io::Result<Vec<PathBuf>> {
-        std::fs::read_dir(self.path("tmp"))?.map(|entry| Ok(entry?.path())).collect()
     }
 
     pub(crate) fn state(&self) -> std::io::Result<State> {
@@ -254,10 +241,11 @@ fn children(parent: u32) -> Vec<u32> {
         .collect()
 }
 
-fn how(wall: Wall) -> &'static str {
-    match wall {
-        Wall::None => "--no-lockdown",
-        Wall::Lockdown | Wall::Bounds => "--lockdown=require",
+fn how(is_locked: bool) -> &'static str {
+    if is_locked {
+        "--lockdown=require"
+    } else {
+        "--no-lockdown"
     }
 }
 

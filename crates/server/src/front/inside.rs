@@ -57,8 +57,8 @@ impl WorkerChannel {
         {
             use rustix::process::{Signal, set_parent_process_death_signal, setsid};
             set_parent_process_death_signal(Some(Signal::KILL))?;
-            // Linux shares processors between sessions (`CONFIG_SCHED_AUTOGROUP`), and so between
-            // accounts, however many threads each has. Fails if this process leads a group.
+            // In the root CPU cgroup, Linux shares processors between sessions (autogroup), and so
+            // between accounts, however many threads each has. Fails if this process leads a group.
             let _ = setsid();
             // The kernel may not have it.
             let _ = std::fs::write("/proc/self/oom_score_adj", "500");

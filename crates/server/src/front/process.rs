@@ -4,7 +4,6 @@ use std::ffi::OsStr;
 use std::io;
 use std::os::unix::net::UnixStream as StdUnixStream;
 use std::os::unix::process::CommandExt;
-use std::path::PathBuf;
 use std::process::Command;
 use std::sync::{Arc, Condvar, Mutex, PoisonError, mpsc};
 use std::thread::JoinHandle;
@@ -215,7 +214,6 @@ fn supervise(
     let (worker, reports) = Worker::new(0, ours, authorization, None)?;
     let place = directory.as_ref().map(Scratch::path).map(AsRef::<OsStr>::as_ref);
     let mut started = Started::start(command, theirs.into(), log_writer.into(), place)?;
-    started.watch_disk(place.map(PathBuf::from).into_iter().collect(), None);
     begun(Ok((Arc::clone(&worker), started.id())));
     let keep = Arc::clone(shared);
     let kept: log::Log = Arc::new(move |_, line| line.clone_into(&mut lock(&keep.line)));

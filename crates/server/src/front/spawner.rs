@@ -1,8 +1,8 @@
 //! The process that starts workers.
 //!
 //! A locked-down process cannot start programs, so the front starts this one before its lock-down.
-//! It starts the worker program, ends workers, and watches their memory, threads and files. When
-//! the front exits, it ends all workers and exits.
+//! It starts the worker program, ends workers, and watches their memory and threads. When the front
+//! exits, it ends all workers and exits.
 
 use std::collections::HashMap;
 use std::ffi::{OsStr, OsString};
@@ -11,7 +11,7 @@ use std::io::{self, Read, Seek, SeekFrom};
 use std::os::fd::{AsFd, OwnedFd};
 use std::os::unix::net::UnixStream;
 use std::os::unix::process::{CommandExt, ExitStatusExt};
-use std::path::PathBuf;
+use std::path::Path;
 use std::process::{Child, Command, ExitStatus, Stdio};
 use std::sync::{Arc, Mutex, mpsc};
 use std::time::{Duration, Instant};
@@ -20,7 +20,6 @@ use serde::{Deserialize, Serialize};
 use tempfile::TempDir;
 
 use super::channel::{receive, send};
-use super::disk::DiskWatch;
 use crate::lock::lock;
 
 /// How often workers' memory and threads are measured.
@@ -36,11 +35,7 @@ const PATIENCE: Duration = Duration::from_secs(20);
 #[derive(Debug, Serialize, Deserialize)]
 enum Order {
     /// Starts a worker. The message's descriptors become its standard input and error.
-    Start {
-        id: u64,
-        /// The directory for its sessions.
-        state: Option<PathBuf>,
-    },
+    Start { id: u64 },
     /// Kills a worker if it has not exited, and reports how it ended.
     End { id: u64 },
 }
@@ -89,14 +84,8 @@ impl Spawner {
     }
 
     /// Starts a worker, and returns its process id. Blocks.
-    pub(super) fn begin(
-        &self,
-        id: u64,
-        state: Option<PathBuf>,
-        control: OwnedFd,
-        log: OwnedFd,
-    ) -> io::Result<u32> {
-        match self.ask(&Order::Start { id, state }, &[control, log])? {
+    pub(super) fn begin(&self, id: u64, control: OwnedFd, log: OwnedFd) -> io::Result<u32> {
+        match self.ask(&Order::Start { id }, &[control, log])? {
             Answer::Started { pid } => Ok(pid),
             other => Err(unexpected(other)),
         }
@@ -122,11 +111,7 @@ impl Spawner {
             shell.args(["-c", script]);
             shell
         };
-        let bounds = WorkerBounds {
-            memory: Some(64 << 20),
-            disk: Some(64 << 20),
-        };
-        let obeying = std::thread::spawn(move || obey(&theirs, program, bounds));
+        let obeying = std::thread::spawn(move || obey(&theirs, program, Some(64 << 20)));
         (Self(Arc::new(Mutex::new(ours))), obeying)
     }
 
@@ -147,43 +132,29 @@ fn unexpected(answer: Answer) -> io::Error {
     })
 }
 
-/// What a worker may use, in bytes. It is killed if it uses more.
-#[derive(Clone, Copy, Debug, Default)]
-pub struct WorkerBounds {
-    /// Memory. Default half of the machine's.
-    pub memory: Option<u64>,
-    /// Disk space, separately for temporary files and for sessions. Default half of the file
-    /// system.
-    pub disk: Option<u64>,
-}
-
 /// A worker process.
 pub(super) struct Started {
     child: Child,
     /// Its status, opened before the lock-down, after which its directory in `/proc` may be hidden
-    /// (`hidepid`, `ProtectProc=`).
+    /// (`hidepid`, `ProtectProc=`). Only Linux has it.
     status: Option<File>,
-    disk: Option<DiskWatch>,
     /// Why it was killed.
     pub excess: Option<&'static str>,
 }
 
 /// Starts workers with `program` until the front, at the other end of standard input, exits.
-/// Workers inherit only environment variables that [`is_kept`] names.
+/// Workers inherit only environment variables that [`is_kept`] names. A worker that uses more than
+/// `memory` bytes is killed; by default, half of the machine's.
 ///
 /// # Errors
 ///
 /// Fails if standard input is not a socket.
-pub fn spawn_workers(program: impl Fn() -> Command, bounds: WorkerBounds) -> io::Result<()> {
-    obey(&UnixStream::from(io::stdin().as_fd().try_clone_to_owned()?), program, bounds)
+pub fn spawn_workers(program: impl Fn() -> Command, memory: Option<u64>) -> io::Result<()> {
+    obey(&UnixStream::from(io::stdin().as_fd().try_clone_to_owned()?), program, memory)
 }
 
 /// Obeys the front at the other end of `socket` until it exits.
-fn obey(
-    socket: &UnixStream,
-    program: impl Fn() -> Command,
-    bounds: WorkerBounds,
-) -> io::Result<()> {
+fn obey(socket: &UnixStream, program: impl Fn() -> Command, memory: Option<u64>) -> io::Result<()> {
     // With their directories for temporary files.
     let mut workers: HashMap<u64, (Started, Option<TempDir>)> = HashMap::new();
     // A compromised worker may have made millions of files, which no other account waits for.
@@ -191,7 +162,7 @@ fn obey(
     let removing = std::thread::Builder::new()
         .name("remove".into())
         .spawn(move || directories.into_iter().for_each(drop))?;
-    let memory = bounds.memory.unwrap_or_else(half);
+    let memory = memory.unwrap_or_else(half);
     let mut looked = Instant::now();
     loop {
         // Orders may follow each other at any pace.
@@ -208,7 +179,7 @@ fn obey(
             Ok(None) | Err(_) => break,
         };
         let answer = match order {
-            Order::Start { id, state } => match start(program(), descriptors, state, bounds.disk) {
+            Order::Start { id } => match start(program(), descriptors) {
                 Ok(worker) => {
                     let pid = worker.0.id();
                     workers.insert(id, worker);
@@ -267,21 +238,13 @@ pub fn is_kept(name: &str) -> bool {
     NAMES.contains(&name) || ["LC_", "XDG_"].iter().any(|prefix| name.starts_with(prefix))
 }
 
-fn start(
-    command: Command,
-    descriptors: Vec<OwnedFd>,
-    state: Option<PathBuf>,
-    disk: Option<u64>,
-) -> io::Result<(Started, Option<TempDir>)> {
+fn start(command: Command, descriptors: Vec<OwnedFd>) -> io::Result<(Started, Option<TempDir>)> {
     let [control, log]: [OwnedFd; 2] =
         descriptors.try_into().map_err(|_| io::Error::other("two descriptors are needed"))?;
     // Without a directory, only large uploads fail.
     let directory = tempfile::Builder::new().prefix("belljar-worker-").tempdir().ok();
     let place = directory.as_ref().map(|directory| directory.path().as_os_str());
-    let mut started = Started::start(command, control, log, place)?;
-    let directories = place.map(PathBuf::from).into_iter().chain(state).collect();
-    started.watch_disk(directories, disk);
-    Ok((started, directory))
+    Ok((Started::start(command, control, log, place)?, directory))
 }
 
 impl Started {
@@ -312,17 +275,27 @@ impl Started {
         };
         command.stdin(control).stdout(Stdio::null()).stderr(log);
         let child = command.spawn()?;
-        Ok(Self {
-            status: File::open(format!("/proc/{}/status", child.id())).ok(),
-            child,
-            disk: None,
-            excess: None,
-        })
+        let table = format!("/proc/{}/status", child.id());
+        Self::watch(child, table.as_ref())
     }
 
-    /// Watches the disk space that the worker's files in these directories take.
-    pub(super) fn watch_disk(&mut self, directories: Vec<PathBuf>, bound: Option<u64>) {
-        self.disk = DiskWatch::start(self.id(), directories, bound);
+    /// Opens the table of a process that has started. On Linux, a process without one is killed.
+    fn watch(mut child: Child, table: &Path) -> io::Result<Self> {
+        let status = match File::open(table) {
+            Ok(status) => Some(status),
+            Err(error) if cfg!(target_os = "linux") => {
+                let _ = child.kill();
+                let _ = child.wait();
+                let why = format!("its memory cannot be watched: {}: {error}", table.display());
+                return Err(io::Error::new(error.kind(), why));
+            }
+            Err(_) => None,
+        };
+        Ok(Self {
+            child,
+            status,
+            excess: None,
+        })
     }
 
     pub(super) fn id(&self) -> u32 {
@@ -351,23 +324,30 @@ impl Started {
         }
     }
 
-    /// Kills the worker if it has more than `memory` bytes, too many threads, or too much on disk.
+    /// Kills the worker if it has more than `memory` bytes or too many threads, or if neither can
+    /// be read.
     pub(super) fn look(&mut self, memory: u64) {
-        let on_disk = self.disk.as_ref().and_then(DiskWatch::excess);
-        if let Some(excess) = on_disk.or_else(|| excess(&self.status().ok()?, memory)) {
-            self.excess = Some(excess);
+        let Some(status) = &self.status else {
+            return;
+        };
+        let excess = match table(status) {
+            Ok(table) => excess(&table, memory),
+            Err(_) => Some("its memory could not be watched"),
+        };
+        if excess.is_some() {
+            self.excess = excess;
             let _ = self.child.kill();
         }
     }
+}
 
-    /// The kernel's table of the worker's memory and threads.
-    fn status(&self) -> io::Result<String> {
-        let mut status = self.status.as_ref().ok_or(io::ErrorKind::NotFound)?;
-        status.seek(SeekFrom::Start(0))?;
-        let mut table = String::new();
-        status.read_to_string(&mut table)?;
-        Ok(table)
-    }
+/// The kernel's table of a process's memory and threads. The process chooses its name in it, which
+/// may be no UTF-8.
+fn table(mut status: &File) -> io::Result<String> {
+    status.seek(SeekFrom::Start(0))?;
+    let mut table = Vec::new();
+    status.read_to_end(&mut table)?;
+    Ok(String::from_utf8_lossy(&table).into_owned())
 }
 
 fn told(status: ExitStatus) -> String {
@@ -420,14 +400,15 @@ mod tests {
     fn begin(spawner: &Spawner, id: u64) -> UnixStream {
         let (ours, theirs) = UnixStream::pair().unwrap();
         let log = theirs.try_clone().unwrap();
-        spawner.begin(id, None, theirs.into(), log.into()).unwrap();
+        spawner.begin(id, theirs.into(), log.into()).unwrap();
         ours
     }
 
-    /// An account that lets its worker exit again and again keeps the spawner busy.
+    /// An account that lets its worker exit again and again keeps the spawner busy. A process may
+    /// name itself with any bytes.
     #[test]
     fn memory_is_watched_while_workers_start_and_end() {
-        let script = "read go; x=$(head -c 100000000 /dev/zero | tr '\\0' x); read end";
+        let script = "printf '\\377' >/proc/$$/comm; read go; x=$(head -c 100000000 /dev/zero | tr '\\0' x); read end";
         let (spawner, obeying) = Spawner::of_shell(script);
         let mut socket = begin(&spawner, 0);
         io::Write::write_all(&mut socket, b"go\n").unwrap();
@@ -442,16 +423,15 @@ mod tests {
         obeying.join().unwrap().unwrap();
     }
 
+    #[cfg(target_os = "linux")]
     #[test]
-    fn disk_space_is_watched() {
-        let script = "cd $TMPDIR && head -c 100000000 /dev/zero > big; exec sleep 60";
-        let (spawner, obeying) = Spawner::of_shell(script);
-        let mut socket = begin(&spawner, 0);
-        // Until it is killed.
-        let _ = Read::read(&mut socket, &mut [0]);
-        assert_eq!(spawner.end(0).unwrap().how, "its files took too much disk space");
-        drop(spawner);
-        obeying.join().unwrap().unwrap();
+    fn a_worker_that_cannot_be_watched_does_not_start() {
+        let child = Command::new("sleep").arg("60").spawn().unwrap();
+        let process = format!("/proc/{}", child.id());
+        let started = Started::watch(child, "/proc/hidden/status".as_ref());
+        let error = started.err().unwrap().to_string();
+        assert!(error.starts_with("its memory cannot be watched: /proc/hidden/status: "), "{error}");
+        assert!(!std::fs::exists(process).unwrap());
     }
 
     /// The answer does not wait for it.
@@ -459,7 +439,7 @@ mod tests {
     fn directories_of_workers_that_have_ended_are_removed() {
         let script = "mkdir -p \"$TMPDIR/a/b\"; echo \"$TMPDIR\" >&2; exec sleep 60";
         let (spawner, obeying) = Spawner::of_shell(script);
-        let directories: Vec<PathBuf> = (0..2)
+        let directories: Vec<std::path::PathBuf> = (0..2)
             .map(|id| {
                 let mut line = String::new();
                 io::BufRead::read_line(&mut io::BufReader::new(begin(&spawner, id)), &mut line)

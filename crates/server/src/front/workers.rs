@@ -214,14 +214,13 @@ impl Workers {
         // The worker that tests whether code runs keeps no sessions.
         let is_test = account.name == NOBODY;
         let folder = |root: &PathBuf| root.join("accounts").join(&account.folder);
-        let state = self.options.state.as_ref().filter(|_| !is_test).map(folder);
         let hello = Order::Hello(Box::new(Hello {
             account: account.name.clone(),
             sha256: HEXLOWER.encode(&key.sha256),
             limits: self.limits(account),
             fuel: account.fuel(),
             sandboxes: account.sandboxes.clone(),
-            state: state.clone(),
+            state: self.options.state.as_ref().filter(|_| !is_test).map(folder),
             settings: self.options.settings.clone(),
             has_audit: self.audit.is_some() && !is_test,
         }));
@@ -243,7 +242,7 @@ impl Workers {
         let id = self.next.fetch_add(1, Ordering::Relaxed);
         let spawner = self.spawner.clone();
         let begun = tokio::task::spawn_blocking(move || {
-            spawner.begin(id, state, theirs.into(), log_writer.into())
+            spawner.begin(id, theirs.into(), log_writer.into())
         });
         let pid = begun.await.map_err(io::Error::other)?.inspect_err(|error| self.note(error))?;
         tracing::info!(account = account.name, pid, "a worker was started");

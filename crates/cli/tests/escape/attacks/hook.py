@@ -1,9 +1,8 @@
 """What the attacks share: system calls and memory of the process around the sandbox.
 
 The tests put `WORLD` and `NUMBERS`, of system calls, in front of this file. An attack is a function
-with the decorator `attack`, `attack_as_root` if the control needs root, `stays` for a documented
-remainder, or `bounded` for what is held by a bound of each account, and not by the lock-down. It
-has succeeded if it returns.
+with the decorator `attack`, `attack_as_root` if the control needs root, or `stays` for a documented
+remainder. It has succeeded if it returns.
 """
 
 import struct
@@ -127,4 +126,4 @@ def attack(function):
     return function
 
 
-attack_as_root = stays = bounded = bounded_as_root = attack
+attack_as_root = stays = attack

@@ -2,8 +2,6 @@
 
 WORKER, FRONT, SPAWNER = WORLD["worker"], WORLD["front"], WORLD["spawner"]
 STATE, KEYS, STORE = WORLD["state"], WORLD["keys"], WORLD["store"]
-OWN = WORLD["own"]
-O_TMPFILE = 0o20200000
 
 
 def memory_of(process):
@@ -138,29 +136,3 @@ def have_the_rights_of_root():
     effective, permitted, *_ = struct.unpack("<6I", peek(sets, 24))
     if not (effective | permitted) & 1 << 21:
         raise Failed("capget", 1)
-
-
-def fill_the_disk(fd):
-    """Write 64 MiB, and keep them for longer than the spawner takes to count them."""
-    data = room(1 << 20)
-    for _ in range(64):
-        assert call("write", fd, data, 1 << 20) == 1 << 20
-    call("nanosleep", place(struct.pack("<2q", 5, 0)), 0)
-
-
-@bounded
-def fill_the_disk_of_other_accounts():
-    fill_the_disk(open_file(OWN + "/big", O_RDWR | O_CREAT))
-
-
-@bounded
-def fill_the_disk_in_a_directory_that_cannot_be_read():
-    call("mkdirat", AT_FDCWD, OWN + "/closed", 0o700)
-    fd = open_file(OWN + "/closed/big", O_RDWR | O_CREAT)
-    call("fchmod", open_file(OWN + "/closed"), 0)
-    fill_the_disk(fd)
-
-
-@bounded_as_root
-def fill_the_disk_with_a_file_without_a_name():
-    fill_the_disk(open_file(OWN, O_RDWR | O_TMPFILE))

@@ -1,5 +1,6 @@
 //! `belljar key`: the file of keys for `belljar serve --keys`.
 
+use std::collections::BTreeMap;
 use std::fs::File;
 use std::io::BufReader;
 use std::num::NonZero;
@@ -198,6 +199,7 @@ fn usage_of_keys(args: &UsageArgs, printer: &Printer) -> anyhow::Result<Exit> {
         printer.json(&json!({
             "keys": all.keys().collect::<Vec<_>>(),
             "lost_records": all.lost(),
+            "lost_records_of_accounts": all.lost_of_accounts().collect::<BTreeMap<_, _>>(),
             "invalid_lines": all.invalid(),
         }))?;
         return Ok(Exit::Success);
@@ -220,6 +222,9 @@ fn usage_of_keys(args: &UsageArgs, printer: &Printer) -> anyhow::Result<Exit> {
     printer.table(&rows)?;
     if all.lost() > 0 {
         printer.note(&format!("{} records were lost: the figures are too low", all.lost()));
+    }
+    for (account, lost) in all.lost_of_accounts() {
+        printer.note(&format!("{lost} records of {account} were lost"));
     }
     if all.invalid() > 0 {
         printer.note(&format!("{} lines are not records", all.invalid()));

@@ -325,9 +325,23 @@ fn check(args: &ServeArgs, global: &Global, printer: &Arc<Printer>) -> anyhow::R
     if let Some(url) = &args.store {
         open(url)?;
     }
+    if let Some(path) = args.audit_log.as_deref() {
+        check_audit_log(path)?;
+    }
     #[cfg(feature = "tls")]
     tls(args)?;
     Ok(())
+}
+
+/// Opens the audit log if it exists: a new file would belong to the user who checks.
+fn check_audit_log(path: &Path) -> anyhow::Result<()> {
+    if path == Path::new("-") || path.symlink_metadata().is_ok() {
+        return audit_log(path).map(drop);
+    }
+    let folder = path.parent().filter(|folder| !folder.as_os_str().is_empty());
+    let folder = folder.unwrap_or(Path::new("."));
+    let listed = folder.read_dir().map(drop);
+    listed.with_context(|| format!("cannot open the audit log's folder {}", folder.display()))
 }
 
 impl Most {

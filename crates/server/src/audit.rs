@@ -17,6 +17,7 @@ use belljar::RequestLimits;
 use belljar_text::line_of;
 use chrono::{DateTime, SecondsFormat, Utc};
 use data_encoding::HEXLOWER;
+use rustix::fs::OFlags;
 use serde::{Deserialize, Serialize};
 use sha2::{Digest, Sha256};
 
@@ -64,8 +65,9 @@ struct Refusals {
     /// Start of the current second, and refusals in it.
     second: Instant,
     count: u64,
-    /// Refusals without a record of their own, since the last record of one.
+    /// Refusals without a record of their own, since the last record of one, and their latest.
     unrecorded: u64,
+    latest: Option<Box<Record>>,
 }
 
 struct Writer {
@@ -203,12 +205,13 @@ impl AuditLog {
     ///
     /// # Errors
     ///
-    /// Fails if the file cannot be opened, or is a pipe without a reader.
+    /// Fails if the file cannot be opened, or is a symbolic link or a pipe without a reader.
     pub fn open(path: &Path) -> io::Result<Self> {
         let mut options = OpenOptions::new();
         options.append(true).create(true).mode(0o600);
         // A pipe without a reader is an error, instead of a wait.
-        options.custom_flags(rustix::fs::OFlags::NONBLOCK.bits().cast_signed());
+        let flags = OFlags::NONBLOCK | OFlags::NOFOLLOW;
+        options.custom_flags(flags.bits().cast_signed());
         Self::to(options.open(path)?)
     }
 
@@ -234,8 +237,12 @@ impl AuditLog {
             for job in jobs {
                 match job {
                     Job::Write(record) => writer.write(*record),
-                    // It may no longer wait.
-                    Job::Flush(done) => drop(done.try_send(())),
+                    Job::Flush(done) => {
+                        // The loss remains counted.
+                        let _ = writer.tell_lost();
+                        // It may no longer wait.
+                        let _ = done.try_send(());
+                    }
                 }
             }
         })?;
@@ -249,24 +256,43 @@ impl AuditLog {
     /// Appends a record, of a refusal only if the account had not too many in this second. A record
     /// that cannot be written is lost, which is logged and counted; the next record that can be
     /// written says so. Does not wait.
-    pub(crate) fn write(&self, mut record: Record) {
+    pub(crate) fn write(&self, record: Record) {
         let is_refusal = record.event == Event::KeyRefused
             || (record.event == Event::Run && record.status.as_deref() == Some(REFUSED));
-        if is_refusal && !self.admits(&mut record) {
-            return;
+        let record = Box::new(record);
+        let admitted = if is_refusal {
+            self.admit(record)
+        } else {
+            Some(record)
+        };
+        if let Some(record) = admitted {
+            self.send(record);
         }
-        if self.0.queue.try_send(Job::Write(Box::new(record))).is_err() {
+    }
+
+    /// Records the latest refusals that have no record yet.
+    pub(crate) fn write_refusals(&self) {
+        let latest: Vec<_> =
+            lock(&self.0.refusals).values_mut().filter_map(Refusals::take).collect();
+        for record in latest {
+            self.send(record);
+        }
+    }
+
+    fn send(&self, record: Box<Record>) {
+        if self.0.queue.try_send(Job::Write(record)).is_err() {
             self.0.lost.add();
         }
     }
 
-    /// Counts a refusal, and returns whether it has a record of its own.
-    fn admits(&self, record: &mut Record) -> bool {
+    /// Counts a refusal, and returns it if it has a record of its own.
+    fn admit(&self, mut record: Box<Record>) -> Option<Box<Record>> {
         let mut all = lock(&self.0.refusals);
         let refusals = all.entry(record.account.clone()).or_insert_with(|| Refusals {
             second: Instant::now(),
             count: 0,
             unrecorded: 0,
+            latest: None,
         });
         if refusals.second.elapsed() >= Duration::from_secs(1) {
             refusals.second = Instant::now();
@@ -275,11 +301,13 @@ impl AuditLog {
         refusals.count += 1;
         if refusals.count > MAX_REFUSED {
             refusals.unrecorded += 1;
-            return false;
+            refusals.latest = Some(record);
+            return None;
         }
         let others = std::mem::take(&mut refusals.unrecorded);
+        refusals.latest = None;
         record.count = (others > 0).then_some(others);
-        true
+        Some(record)
     }
 
     /// Waits until the records so far are written, but not for long. Blocks.
@@ -303,6 +331,16 @@ impl AuditLog {
     }
 }
 
+impl Refusals {
+    /// The latest refusal without a record, which counts the others.
+    fn take(&mut self) -> Option<Box<Record>> {
+        let mut record = self.latest.take()?;
+        let others = std::mem::take(&mut self.unrecorded).saturating_sub(1);
+        record.count = (others > 0).then_some(others);
+        Some(record)
+    }
+}
+
 impl Lost {
     /// Counts a lost record, and returns whether the record before it was written.
     fn add(&self) -> bool {
@@ -313,24 +351,26 @@ impl Lost {
 
 impl Writer {
     fn write(&mut self, record: Record) {
-        let lost = self.lost.recent.load(Ordering::Relaxed);
-        if lost > 0 {
-            let note = Record {
-                count: Some(lost),
-                ..Record::new(Event::Lost)
-            };
-            if self.append(note).is_err() {
-                self.lost.add();
-                return;
-            }
-            tracing::warn!(count = lost, "records of the audit log were lost");
-            self.lost.recent.fetch_sub(lost, Ordering::Relaxed);
-        }
-        if let Err(error) = self.append(record)
+        if let Err(error) = self.tell_lost().and_then(|()| self.append(record))
             && self.lost.add()
         {
             tracing::error!(%error, "cannot write to the audit log; runs continue");
         }
+    }
+
+    /// Writes the number of records that were lost since the last write.
+    fn tell_lost(&mut self) -> io::Result<()> {
+        let lost = self.lost.recent.load(Ordering::Relaxed);
+        if lost == 0 {
+            return Ok(());
+        }
+        self.append(Record {
+            count: Some(lost),
+            ..Record::new(Event::Lost)
+        })?;
+        tracing::warn!(count = lost, "records of the audit log were lost");
+        self.lost.recent.fetch_sub(lost, Ordering::Relaxed);
+        Ok(())
     }
 
     fn append(&mut self, record: Record) -> io::Result<()> {
@@ -563,6 +603,25 @@ mod tests {
         log.flush();
         let last = disk.lines().pop().unwrap().unwrap();
         assert!(last.count.unwrap() > 900, "{last:?}");
+        // At the end, those that were not yet counted are.
+        log.write_refusals();
+        log.write_refusals();
+        log.flush();
+        let last = disk.lines().pop().unwrap().unwrap();
+        assert_eq!((last.event, last.account), (Event::KeyRefused, None));
+        assert_eq!(disk.lines().len(), count + 2);
+        let all: u64 =
+            disk.lines().into_iter().flatten().map(|line| 1 + line.count.unwrap_or(0)).sum();
+        assert_eq!(all, 2002);
+    }
+
+    #[test]
+    fn a_symbolic_link_is_no_log() {
+        let directory = tempfile::tempdir().unwrap();
+        let link = directory.path().join("link");
+        std::os::unix::fs::symlink(directory.path().join("audit"), &link).unwrap();
+        assert!(AuditLog::open(&link).is_err());
+        assert!(!directory.path().join("audit").exists());
     }
 
     #[test]

@@ -309,6 +309,9 @@ impl Server {
         };
         let (saved, ()) = tokio::join!(saving, settling);
         service.close_all();
+        if let Some(audit) = service.audit() {
+            audit.write_refusals();
+        }
         note(Event::ServerStopped);
         if let Some(audit) = service.audit().cloned() {
             // Fails only if the thread panicked.

@@ -34,7 +34,7 @@ pub struct KeyUsage {
 #[derive(Clone, Debug, Default)]
 pub struct AuditUsage {
     keys: BTreeMap<(String, Option<String>), KeyUsage>,
-    lost: u64,
+    lost: BTreeMap<Option<String>, u64>,
     invalid: u64,
 }
 
@@ -59,7 +59,7 @@ impl AuditUsage {
                     // All times have the same form.
                     Ok(record) if record.time >= since => self.add(record.bounded()),
                     Ok(_) => {}
-                    Err(_) => self.invalid += 1,
+                    Err(_) => self.invalid = self.invalid.saturating_add(1),
                 }
             }
             is_rest = !is_whole;
@@ -68,7 +68,9 @@ impl AuditUsage {
 
     fn add(&mut self, record: Record) {
         if record.event == Event::Lost {
-            self.lost = self.lost.saturating_add(record.count.unwrap_or_default());
+            let lost = self.lost.entry(record.account).or_default();
+            *lost = lost.saturating_add(record.count.unwrap_or_default());
+            return;
         }
         let (Some(account), Event::Run | Event::SessionCreated) = (record.account, record.event)
         else {
@@ -89,8 +91,9 @@ impl AuditUsage {
         } else if record.work.as_deref() == Some("run") {
             usage.runs += 1;
         }
-        // JSON has no infinity.
-        usage.wall_ms = (usage.wall_ms + record.wall_ms.unwrap_or_default()).min(f64::MAX);
+        // Workers can write any number. JSON has no infinity.
+        let wall_ms = record.wall_ms.unwrap_or_default().max(0.0);
+        usage.wall_ms = (usage.wall_ms + wall_ms).min(f64::MAX);
         usage.fuel = usage.fuel.saturating_add(record.fuel.unwrap_or_default());
         if record.time > usage.last {
             usage.last = record.time;
@@ -102,10 +105,15 @@ impl AuditUsage {
         self.keys.values()
     }
 
-    /// Records that the server could not write.
+    /// Records that the server could not write, of all accounts.
     #[must_use]
     pub fn lost(&self) -> u64 {
-        self.lost
+        self.lost.get(&None).copied().unwrap_or_default()
+    }
+
+    /// Records that were lost on their way from an account's worker, by account.
+    pub fn lost_of_accounts(&self) -> impl Iterator<Item = (&str, u64)> {
+        self.lost.iter().filter_map(|(account, lost)| Some((account.as_deref()?, *lost)))
     }
 
     /// Lines that are no records.
@@ -153,6 +161,31 @@ mod tests {
         let since = UNIX_EPOCH + Duration::from_hours(24 * 20_455);
         let shown: Vec<u64> = usage(text, Some(since)).keys().map(|key| key.runs).collect();
         assert_eq!(shown, [0, 0, 0], "since January 2");
+    }
+
+    #[test]
+    fn a_worker_cannot_falsify_the_usage_of_others() {
+        let line = |account: &str, event: &str, rest: &str| {
+            format!("{{\"event\":\"{event}\",\"account\":\"{account}\",\"work\":\"run\",{rest}}}\n")
+        };
+        let max = u64::MAX;
+        let text = [
+            line("a", "lost", &format!("\"count\":{max}")),
+            line("a", "lost", &format!("\"count\":{max}")),
+            line("a", "run", &format!("\"wall_ms\":1e308,\"fuel\":{max}")),
+            line("a", "run", &format!("\"wall_ms\":1e308,\"fuel\":{max}")),
+            line("a", "run", &format!("\"status\":\"refused\",\"count\":{max}")),
+            line("b", "run", "\"wall_ms\":-5,\"fuel\":2"),
+        ];
+        let all = usage(&text.concat(), None);
+        assert_eq!((all.lost(), all.invalid()), (0, 0));
+        assert_eq!(all.lost_of_accounts().collect::<Vec<_>>(), [("a", max)]);
+        let [one, two] = all.keys().collect::<Vec<_>>()[..] else {
+            panic!("{all:?}");
+        };
+        assert_eq!((one.runs, one.refused, one.fuel), (2, max, max));
+        assert!(one.wall_ms.is_finite());
+        assert_eq!((two.runs, two.wall_ms, two.fuel), (1, 0.0, 2));
     }
 
     #[test]

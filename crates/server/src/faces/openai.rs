@@ -8,7 +8,7 @@ mod containers;
 mod files;
 mod page;
 
-use std::sync::{Arc, Mutex};
+use std::sync::Arc;
 
 use axum::extract::FromRequestParts;
 use axum::http::request::Parts;
@@ -20,6 +20,7 @@ use serde_json::json;
 use crate::http::app::App;
 use crate::http::problem::Problem;
 use crate::http::status::retry;
+use crate::lock::Turns;
 use crate::service::owner::Owner;
 
 /// Routes below `/v1/containers`: `base_url="http://HOST/v1"`.
@@ -28,16 +29,12 @@ pub(crate) fn routes() -> Router<App> {
         .merge(containers::routes())
         .merge(files::routes())
         .merge(calls::routes())
-        .layer(Extension(Arc::new(Labels::default())));
+        .layer(Extension(Arc::new(Turns::default())));
     Router::new().nest("/v1/containers", routes)
 }
 
 /// The directory of files as code sees it.
 const DATA: &str = "/mnt/data";
-
-/// Locked while labels of a session change.
-#[derive(Default)]
-struct Labels(Mutex<()>);
 
 /// An error in OpenAI's format.
 struct Fault(Problem);

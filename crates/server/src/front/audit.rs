@@ -9,6 +9,8 @@ use crate::audit::{AuditLog, Event, MAX_LINE, Record};
 
 /// Number of bytes after which a worker that writes more has to wait.
 const PIECE: usize = 256 << 10;
+/// Bytes that a line counts at least: an empty one takes a record of its own, too.
+const MIN_LINE: usize = 256;
 const REST: Duration = Duration::from_millis(50);
 
 /// Writes each record until the worker exits. A compromised worker can write false records, but
@@ -31,7 +33,7 @@ pub(super) async fn pass(from: UnixStream, account: String, log: AuditLog) {
         });
         record.account = Some(account.clone());
         log.write(record);
-        bytes += line.len();
+        bytes += line.len().max(MIN_LINE);
         if bytes >= PIECE {
             bytes = 0;
             tokio::time::sleep(REST).await;

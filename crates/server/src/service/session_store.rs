@@ -33,6 +33,7 @@ use super::owned_session::{Lineage, OwnedSession};
 use super::owner::{Owner, limit};
 use super::session_slot::SessionSlot;
 use crate::audit::{AuditLog, Record};
+use crate::lock::Turns;
 
 /// The sessions of a store.
 pub(crate) struct SessionStore {
@@ -42,6 +43,8 @@ pub(crate) struct SessionStore {
     /// Sizes of sessions' files, for owners with a limit.
     bytes: Mutex<HashMap<String, OwnerSizes>>,
     pub(super) audit: Option<AuditLog>,
+    /// Sessions that are being removed.
+    removing: Turns,
 }
 
 impl Service {
@@ -103,6 +106,7 @@ impl SessionStore {
             owners: Mutex::default(),
             bytes: Mutex::default(),
             audit: None,
+            removing: Turns::default(),
         }
     }
 
@@ -173,12 +177,22 @@ impl SessionStore {
     }
 
     async fn remove(&self, owner: &str, id: &str, name: Option<&str>) -> Result<(), ServiceError> {
-        self.sessions.remove(id).await?;
+        if let Some(audit) = &self.audit {
+            // A store does not say whether it has deleted anything.
+            let _turn = self.removing.of(id).await;
+            let was_there = !matches!(self.sessions.look(id).await, Ok(None));
+            let removed = self.sessions.remove(id).await;
+            // The record is deleted first; what follows may fail.
+            let is_gone = removed.is_ok() || matches!(self.sessions.look(id).await, Ok(None));
+            if was_there && is_gone {
+                audit.write(Record::closed(owner, id));
+            }
+            removed?;
+        } else {
+            self.sessions.remove(id).await?;
+        }
         self.owners().remove(id);
         self.forget_bytes(owner, id);
-        if let Some(audit) = &self.audit {
-            audit.write(Record::closed(owner, id));
-        }
         self.remove_from_index(owner, id, name).await
     }
 }

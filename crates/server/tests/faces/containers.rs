@@ -107,6 +107,35 @@ async fn each_use_postpones_the_end_of_a_container() {
     }
 }
 
+/// A run between two pages changes times of files.
+#[tokio::test]
+async fn pages_of_files_never_repeat() {
+    for (_, server) in servers().await {
+        let id = create(server, json!({"name": "mine"})).await;
+        let put = async |path: &str| {
+            let path = format!("/v1/sessions/{id}/files/{path}");
+            assert_eq!(ask(server, "PUT", &path, &json!("x")).await.0 / 100, 2);
+        };
+        for path in ["b", "a", "c"] {
+            put(path).await;
+        }
+        let files = format!("/v1/containers/{id}/files");
+        let page = async |query: &str| {
+            let (_, page) = get(server, &format!("{files}?limit=1&{query}")).await;
+            let last = page["last_id"].as_str().unwrap().to_owned();
+            (page["data"][0]["path"].as_str().unwrap().to_owned(), last)
+        };
+        let (path, first) = page("order=asc").await;
+        assert_eq!(path, "/mnt/data/a");
+        put("a").await;
+        let (path, second) = page(&format!("order=asc&after={first}")).await;
+        assert_eq!(path, "/mnt/data/b");
+        ask(server, "DELETE", &format!("{files}/{second}"), &Value::Null).await;
+        assert_eq!(page(&format!("order=asc&after={second}")).await.0, "/mnt/data/c");
+        assert_eq!(page(&format!("after={second}")).await.0, "/mnt/data/a");
+    }
+}
+
 /// The lease in the store's record starts again only when the run ends.
 #[tokio::test]
 async fn a_container_does_not_expire_during_a_run() {

@@ -8,9 +8,8 @@ use base64::engine::general_purpose::URL_SAFE_NO_PAD;
 use serde_json::{Value, json};
 use sha2::{Digest, Sha256};
 
-use super::{Fault, Labels};
+use super::Fault;
 use crate::http::app::App;
-use crate::lock::lock;
 use crate::service::error::ServiceError;
 use crate::service::owned_session::no_session;
 use crate::service::owner::Owner;
@@ -98,14 +97,13 @@ impl Uploads {
     }
 }
 
-/// Records whether a path was uploaded, and returns whether that is new.
+/// Records whether a path was uploaded, and returns whether that is new. The caller has the
+/// container's turn.
 pub(super) fn set_uploaded(
-    labels: &Labels,
     session: &ClaimedSession,
     path: &str,
     is_uploaded: bool,
 ) -> Result<bool, Fault> {
-    let _alone = lock(&labels.0);
     let mut known = session.view().info().labels;
     let uploads = Uploads(known.remove(UPLOADS));
     if uploads.has(path) == is_uploaded {

@@ -13,12 +13,13 @@ use serde_json::{Value, json};
 
 use super::container::{self, MEMORY, NAME, claim, is_container};
 use super::page::Page;
-use super::{Caller, DATA, Fault, Labels, files};
+use super::{Caller, DATA, Fault, files};
 use crate::http::app::App;
 use crate::http::extract::Body;
+use crate::lock::Turns;
 use crate::service::guest_work::detached;
 use crate::service::owned_session::{NewSession, no_session};
-use crate::service::session_store::{Access, LEASE_MINUTES};
+use crate::service::session_store::{Access, LEASE_MINUTES, Listed};
 
 /// Default and maximum number of minutes after which an unused container expires.
 const MINUTES: u32 = 20;
@@ -115,7 +116,7 @@ impl Create {
 async fn create(
     State(app): State<App>,
     Caller(owner): Caller,
-    Extension(labels): Extension<Arc<Labels>>,
+    Extension(turns): Extension<Arc<Turns>>,
     request: Request,
 ) -> Result<Json<Value>, Fault> {
     let Body(asked) = Body::<Create>::from_request(request, &app).await?;
@@ -125,7 +126,7 @@ async fn create(
     detached(async move {
         let id = session.id();
         for file in asked.file_ids.iter().flatten() {
-            if let Err(fault) = files::copy(&app, &owner, &labels, id, file).await {
+            if let Err(fault) = files::copy(&app, &owner, &turns, id, file).await {
                 // It may already be gone.
                 let _ = app.service().end(&owner, id).await;
                 return Err(fault);
@@ -146,7 +147,8 @@ async fn list(
         let name = listed.labels.get(NAME);
         name.is_some_and(|name| page.name.as_ref().is_none_or(|asked| asked == name))
     });
-    Ok(page.of(all, |listed| listed.id.clone(), container::answer))
+    let place = |all: &[Listed], after: &str| all.iter().position(|one| one.id == after).map(Ok);
+    Ok(page.of(&all, place, |listed| listed.id.clone(), container::answer))
 }
 
 async fn retrieve(

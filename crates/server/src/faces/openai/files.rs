@@ -19,7 +19,7 @@ use serde_json::{Value, json};
 
 use super::container::{Uploads, claim, seconds, set_uploaded};
 use super::page::Page;
-use super::{Caller, DATA, Fault, Labels};
+use super::{Caller, DATA, Fault};
 use crate::faces::process;
 use crate::http::app::App;
 use crate::http::extract::Body;
@@ -28,6 +28,7 @@ use crate::http::problem::Problem;
 use crate::http::request_body::{self, ReadMode};
 use crate::http::session_files;
 use crate::http::upload::Receiver;
+use crate::lock::Turns;
 use crate::service::owner::Owner;
 use crate::service::session_store::Access;
 
@@ -88,10 +89,15 @@ async fn list(
     let session = claim(&app, &owner, &id, Access::Read).await?;
     let mut all = session.view().workspace().list("", MAX_DEPTH).await?;
     all.retain(|entry| entry.kind == PathKind::File);
-    all.sort_by(|one, other| (one.modified, &one.path).cmp(&(other.modified, &other.path)));
+    // Not by time, which a run between two pages changes.
+    all.sort_by(|one, other| one.path.cmp(&other.path));
     let uploads = Uploads::of(&session);
     let id = session.id();
-    Ok(page.of(all, |entry| file_id(id, &entry.path), |entry| answer(id, entry, &uploads)))
+    let place = |all: &[PathEntry], after: &str| {
+        let path = path_in(id, after).ok()?;
+        Some(all.binary_search_by(|entry| entry.path.cmp(&path)))
+    };
+    Ok(page.of(&all, place, |entry| file_id(id, &entry.path), |one| answer(id, one, &uploads)))
 }
 
 #[derive(Deserialize)]
@@ -103,7 +109,7 @@ struct Create {
 async fn create(
     State(app): State<App>,
     Caller(owner): Caller,
-    Extension(labels): Extension<Arc<Labels>>,
+    Extension(turns): Extension<Arc<Turns>>,
     Path(id): Path<String>,
     request: Request,
 ) -> Result<Json<Value>, Fault> {
@@ -111,7 +117,7 @@ async fn create(
     let media = media.unwrap_or_default().to_ascii_lowercase();
     if !media.starts_with("multipart/form-data") {
         let Body(asked) = Body::<Create>::from_request(request, &app).await?;
-        return copy(&app, &owner, &labels, &id, &asked.file_id).await.map(Json);
+        return copy(&app, &owner, &turns, &id, &asked.file_id).await.map(Json);
     }
     let mut receiver = Receiver::of(&app, &owner).await?;
     let max = session_files::max_upload(app.service(), &owner, &id).await?;
@@ -125,7 +131,7 @@ async fn create(
                 let mut file = String::new();
                 let read = receiver.pieces(part, MAX_ID).await?.read_to_string(&mut file);
                 read.map_err(|_| no_file("of this form"))?;
-                return copy(&app, &owner, &labels, &id, &file).await.map(Json);
+                return copy(&app, &owner, &turns, &id, &file).await.map(Json);
             }
             continue;
         };
@@ -133,7 +139,7 @@ async fn create(
             Fault::invalid("bad_path", format!("{name:?} is not a path below {DATA}"))
         })?;
         let content = receiver.pieces(part, max).await?;
-        return write(&app, &owner, &labels, &id, &path, content).await.map(Json);
+        return write(&app, &owner, &turns, &id, &path, content).await.map(Json);
     }
     Err(Fault::invalid("bad_form", "the form has no file"))
 }
@@ -142,7 +148,7 @@ async fn create(
 pub(super) async fn copy(
     app: &App,
     owner: &Owner,
-    labels: &Labels,
+    turns: &Turns,
     to: &str,
     id: &str,
 ) -> Result<Value, Fault> {
@@ -160,25 +166,26 @@ pub(super) async fn copy(
         let mut receiver = Receiver::of(app, owner).await?;
         receiver.pieces(session_files::chunks(files, head, 0, size), size).await?
     };
-    write(app, owner, labels, to, &path, content).await
+    write(app, owner, turns, to, &path, content).await
 }
 
 async fn write(
     app: &App,
     owner: &Owner,
-    labels: &Labels,
+    turns: &Turns,
     id: &str,
     path: &str,
     content: impl Read + Send + 'static,
 ) -> Result<Value, Fault> {
     let session = claim(app, owner, id, Access::Write).await?;
+    let _turn = turns.of(session.id()).await;
     // First, because the labels may have no room.
-    let is_new = set_uploaded(labels, &session, path, true)?;
+    let is_new = set_uploaded(&session, path, true)?;
     let entry = match session.view().workspace().write(path, content).await {
         Ok(entry) => entry,
         Err(error) => {
             if is_new {
-                set_uploaded(labels, &session, path, false)?;
+                set_uploaded(&session, path, false)?;
             }
             return Err(error.into());
         }
@@ -214,15 +221,16 @@ async fn content(
 async fn delete(
     State(app): State<App>,
     Caller(owner): Caller,
-    Extension(labels): Extension<Arc<Labels>>,
+    Extension(turns): Extension<Arc<Turns>>,
     Path((id, file)): Path<(String, String)>,
 ) -> Result<Json<Value>, Fault> {
     let session = claim(&app, &owner, &id, Access::Change).await?;
     let path = path_in(session.id(), &file)?;
+    let _turn = turns.of(session.id()).await;
     let files = session.view().workspace();
     session_files::regular(&files, &path).await?;
     files.remove(&path).await?;
-    set_uploaded(&labels, &session, &path, false)?;
+    set_uploaded(&session, &path, false)?;
     session.commit().await?;
     Ok(Json(json!({"id": file, "object": "container.file.deleted", "deleted": true})))
 }

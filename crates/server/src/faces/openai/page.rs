@@ -49,26 +49,30 @@ impl FromRequestParts<App> for Page {
 }
 
 impl Page {
-    /// The page of `all`, which are oldest first. If the object before the page was deleted, this
-    /// is the first page, so that a client can delete all objects page by page.
+    /// The page of `all`, which are in ascending order. `place` finds the object before the page,
+    /// or where it would be, as a binary search does. If it finds neither, this is the first page,
+    /// so that a client can delete all objects page by page.
     pub(super) fn of<T, A: Serialize>(
         &self,
-        mut all: Vec<T>,
+        all: &[T],
+        place: impl FnOnce(&[T], &str) -> Option<Result<usize, usize>>,
         id: impl Fn(&T) -> String,
         answer: impl Fn(&T) -> A,
     ) -> Json<Value> {
-        if self.order == Order::Desc {
-            all.reverse();
-        }
-        let after = self.after.as_ref();
-        let start = after.and_then(|after| all.iter().position(|one| id(one) == *after));
-        let rest = &all[start.map_or(0, |start| start + 1)..];
+        let found = self.after.as_deref().and_then(|after| place(all, after));
+        let rest: Vec<&T> = match (self.order, found) {
+            (Order::Asc, Some(Ok(before))) => all[before + 1..].iter().collect(),
+            (Order::Asc, Some(Err(next))) => all[next..].iter().collect(),
+            (Order::Asc, None) => all.iter().collect(),
+            (Order::Desc, Some(Ok(end) | Err(end))) => all[..end].iter().rev().collect(),
+            (Order::Desc, None) => all.iter().rev().collect(),
+        };
         let shown = &rest[..rest.len().min(self.limit.unwrap_or(LIMIT))];
         Json(json!({
             "object": "list",
-            "data": shown.iter().map(answer).collect::<Vec<_>>(),
-            "first_id": shown.first().map(&id),
-            "last_id": shown.last().map(&id),
+            "data": shown.iter().map(|one| answer(one)).collect::<Vec<_>>(),
+            "first_id": shown.first().map(|one| id(one)),
+            "last_id": shown.last().map(|one| id(one)),
             "has_more": shown.len() < rest.len(),
         }))
     }
@@ -85,7 +89,8 @@ mod tests {
 
     fn shown(query: &str, count: usize) -> Value {
         let all: Vec<usize> = (0..count).collect();
-        let Json(list) = page(query).unwrap().of(all, ToString::to_string, |one| *one);
+        let place = |all: &[usize], after: &str| Some(all.binary_search(&after.parse().ok()?));
+        let Json(list) = page(query).unwrap().of(&all, place, ToString::to_string, |one| *one);
         list
     }
 
@@ -101,8 +106,10 @@ mod tests {
         assert_eq!(shown("after=0", 5)["data"], json!([]));
         assert_eq!(shown("", 0)["last_id"], Value::Null);
         assert_eq!(shown("", 30)["data"].as_array().unwrap().len(), LIMIT);
-        // Deleted meanwhile.
+        // Deleted meanwhile: with a place of its own, and without.
         assert_eq!(shown("limit=1&after=7", 5)["data"], json!([4]));
+        assert_eq!(shown("order=asc&after=7", 5)["data"], json!([]));
+        assert_eq!(shown("limit=1&after=x", 5)["data"], json!([4]));
     }
 
     #[test]

@@ -36,6 +36,9 @@ _SETTINGS = frozenset(
     "memory progress queue sessions temp_dir wheel".split()
 )
 
+# Settings that say where the code and the images come from.
+_SOURCES = ("bundle", "cache", "wheel")
+
 
 class Runtime(Handle):
     """Runs code in fresh sandboxes, and holds the resources that they share. Any thread and event
@@ -47,7 +50,8 @@ class Runtime(Handle):
     function is called with a sentence and the usual seconds of each step, and with None at its end.
 
     With ``bundle``, a directory created by ``belljar bundle``, nothing is downloaded, compiled or
-    cached; ``bundle_hash`` requires the bundle with that hash.
+    cached; ``bundle_hash`` requires the bundle with that hash. The package ``belljar-data`` brings
+    a bundle, which is used unless a bundle, a cache or a wheel is named, also in the environment.
 
     Other settings: ``cache``, ``wheel``, ``temp_dir`` (paths), ``file_memory`` (bytes of sandbox
     files kept in memory, by default 256 MiB), ``concurrency`` (concurrent runs, by default four for
@@ -321,7 +325,20 @@ def _settled(settings: Settings) -> tuple[dict[str, Any], Any]:
     isolation = held.get("isolation", "none")
     if isolation not in ("none", "process"):
         raise ValueError(f"isolation is 'none' or 'process', not {isolation!r}")
+    if not any(name in held or os.environ.get(f"BELLJAR_{name.upper()}") for name in _SOURCES):
+        held.update(_installed())
     return held, _progress(settings.get("progress"))
+
+
+def _installed() -> dict[str, Any]:
+    """The bundle of the package ``belljar-data``, if it is installed."""
+    try:
+        from belljar_data import BUNDLE
+    except ModuleNotFoundError as error:
+        if error.name != "belljar_data":
+            raise
+        return {}
+    return {"bundle": BUNDLE}
 
 
 def _progress(asked: Any) -> Any:

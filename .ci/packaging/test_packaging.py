@@ -1,0 +1,120 @@
+"""Tests of the packaging scripts, which take seconds and compile nothing."""
+
+import gzip
+import hashlib
+import io
+import json
+import os
+import subprocess
+import tarfile
+import time
+import zipfile
+from pathlib import Path
+
+import archives
+import image
+import npm
+import pytest
+import versions
+
+
+@pytest.fixture
+def tree(tmp_path):
+    """A directory with a program, a file and a directory."""
+    root = tmp_path / "tree"
+    (root / "inner").mkdir(parents=True)
+    (root / "inner/text").write_text("text")
+    (root / "program").write_bytes(b"\x7fELF" * 1000)
+    (root / "program").chmod(0o755)
+    return root
+
+
+def touch(root):
+    """Changes what archives must not contain."""
+    for path in (root, *root.rglob("*")):
+        os.utime(path, (time.time() + 5000,) * 2)
+        path.chmod(path.stat().st_mode & 0o700)
+
+
+def test_versions_are_the_same_everywhere():
+    version, found = versions.stated()
+    assert set(found.values()) == {version}
+    assert len(found) > 10
+
+
+def test_another_version_is_noticed(monkeypatch):
+    monkeypatch.setattr(versions, "stated", lambda: ("2.0.0", {"here": "2.0.0", "there": "1.0.0"}))
+    with pytest.raises(SystemExit, match=r"there: 1\.0\.0"):
+        versions.main()
+
+
+def test_archives_depend_on_content_alone(tree, tmp_path):
+    first, second = tmp_path / "first.zip", tmp_path / "second.zip"
+    packed = archives.tar_bytes([("a", tree)])
+    archives.write_zip(first, [("a", tree)])
+    touch(tree)
+    assert archives.tar_bytes([("a", tree)]) == packed
+    archives.write_zip(second, [("a", tree)])
+    assert first.read_bytes() == second.read_bytes()
+    with tarfile.open(fileobj=io.BytesIO(packed)) as archive:
+        modes = {entry.name: oct(entry.mode) for entry in archive}
+        assert {entry.uid for entry in archive} == {0}
+    assert modes == {
+        "a": "0o755",
+        "a/inner": "0o755",
+        "a/inner/text": "0o644",
+        "a/program": "0o755",
+    }
+    assert sorted(zipfile.ZipFile(first).namelist()) == ["a/inner/text", "a/program"]
+
+
+def test_an_image_names_its_blobs_by_their_content(tree, tmp_path):
+    first, second = tmp_path / "first.tar", tmp_path / "second.tar"
+    image.write(first, "1.2.3", tree / "program", tree, "arm64")
+    touch(tree)
+    image.write(second, "1.2.3", tree / "program", tree, "arm64")
+    assert first.read_bytes() == second.read_bytes()
+    with tarfile.open(first) as archive:
+        blobs = {m.name: archive.extractfile(m).read() for m in archive if m.isfile()}
+
+    def blob(described):
+        data = blobs["blobs/sha256/" + described["digest"].removeprefix("sha256:")]
+        assert len(data) == described["size"]
+        assert f"sha256:{hashlib.sha256(data).hexdigest()}" == described["digest"]
+        return data
+
+    (described,) = json.loads(blobs["index.json"])["manifests"]
+    manifest = json.loads(blob(described))
+    config = json.loads(blob(manifest["config"]))
+    assert config["architecture"] == "arm64"
+    assert config["config"]["User"] == "65534"
+    names = {}
+    for layer, diff in zip(manifest["layers"], config["rootfs"]["diff_ids"], strict=True):
+        data = gzip.decompress(blob(layer))
+        assert f"sha256:{hashlib.sha256(data).hexdigest()}" == diff
+        with tarfile.open(fileobj=io.BytesIO(data)) as archive:
+            names |= {entry.name: entry.mode for entry in archive}
+    assert names["tmp"] == 0o1777
+    assert names["belljar"] == 0o755
+    assert "bundle/inner/text" in names
+
+
+def test_npm_packages_name_each_other(tree, tmp_path):
+    npm.main(str(tmp_path / "npm"), "1.2.3", f"x86_64-linux={tree / 'program'}")
+    root = json.loads((tmp_path / "npm/belljar/package.json").read_text())
+    part = json.loads((tmp_path / "npm/belljar-linux-x64/package.json").read_text())
+    assert root["optionalDependencies"] == {part["name"]: "1.2.3"} == {"belljar-linux-x64": "1.2.3"}
+    assert root["version"] == part["version"] == "1.2.3"
+    assert "private" not in root
+    assert (part["os"], part["cpu"]) == (["linux"], ["x64"])
+    loader = (tmp_path / "npm/belljar/lib/native.js").read_text()
+    assert "belljar-${process.platform}-${process.arch}" in loader
+    for name in root["files"]:
+        assert (tmp_path / "npm/belljar" / name).exists()
+
+
+def test_an_unknown_target_is_refused():
+    script = Path(__file__).parents[1] / "release"
+    told = subprocess.run([script, "package", "z80-cpm"], capture_output=True, text=True)
+    assert told.returncode == 2
+    assert "there is no target z80-cpm" in told.stderr

@@ -136,7 +136,7 @@ def compute(name):
     def measured(peer):
         session = peer.session()
         times = []
-        for _ in range(3):
+        while len(times) < 3 and sum(times) < 10_000:
             started = time.perf_counter()
             if not session.run(code).strip():
                 raise RuntimeError("printed nothing")

@@ -165,26 +165,32 @@ def closed(session):
         session.close()
 
 
-def main(name):
-    result = {"peer": name, "notes": {}}
-    started = time.perf_counter()
-    peer = PEERS[name]()
-    expect(peer.fresh("print(6 * 7)"), "42")
-    if os.environ.get("PEERS_WARM"):
-        os._exit(0)
-    result["first"] = (time.perf_counter() - started) * 1000
+def measured(peer, result):
+    """Adds all figures of a peer."""
     result["version"], result["isolation"] = peer.version, peer.isolation
     figures = [start, turn, fork, memory, throughput, packages]
     named = [(figure.__name__, figure) for figure in figures]
-    for figure, measured in named + [(program, compute(program)) for program in COMPUTED]:
+    for figure, function in named + [(program, compute(program)) for program in COMPUTED]:
         try:
-            result[figure] = measured(peer)
+            result[figure] = function(peer)
         except Exception as error:
             result[figure] = None
             result["notes"][figure] = f"{type(error).__name__}: {error}"[:300]
     print(json.dumps(result), flush=True)
-    if hasattr(peer, "close"):
-        peer.close()
+
+
+def main(name):
+    started = time.perf_counter()
+    peer = PEERS[name]()
+    try:
+        expect(peer.fresh("print(6 * 7)"), "42")
+        first = (time.perf_counter() - started) * 1000
+        if not os.environ.get("PEERS_WARM"):
+            measured(peer, {"peer": name, "notes": {}, "first": first})
+    finally:
+        # A server ends with this process.
+        if hasattr(peer, "close"):
+            peer.close()
     # Some peers leave threads that wait.
     os._exit(0)
 

@@ -1,23 +1,51 @@
 """The bundle of the package `belljar-data`, which a runtime finds by itself."""
 
-import sys
-import types
-
 import pytest
 
 import belljar
+from belljar import _runtime
 from belljar._runtime import _settled
 
 
 @pytest.fixture
 def bundle(monkeypatch, tmp_path):
     """The path of an installed bundle. Nothing else says where code comes from."""
-    for name in ("BELLJAR_BUNDLE", "BELLJAR_CACHE", "BELLJAR_WHEEL"):
+    for name in ("BELLJAR_BUNDLE", "BELLJAR_BUNDLE_HASH", "BELLJAR_CACHE", "BELLJAR_WHEEL"):
         monkeypatch.delenv(name, raising=False)
-    module = types.ModuleType("belljar_data")
-    module.BUNDLE = str(tmp_path / "bundle")
-    monkeypatch.setitem(sys.modules, "belljar_data", module)
-    return module.BUNDLE
+    site = tmp_path / "site"
+    described = site / "belljar_data-1.0.dist-info"
+    described.mkdir(parents=True)
+    (described / "METADATA").write_text("Metadata-Version: 2.1\nName: belljar-data\nVersion: 1.0\n")
+    (site / "belljar_data").mkdir()
+    (site / "belljar_data/__init__.py").write_text("raise AssertionError('was imported')\n")
+    monkeypatch.syspath_prepend(str(site))
+    return str(site / "belljar_data/bundle")
+
+
+@pytest.fixture
+def foreign(bundle, monkeypatch):
+    """The same, for another machine. Gives the settings that the engine was asked for."""
+    asked = []
+
+    class Engine:
+        @classmethod
+        def build(cls, held, progress, is_async):
+            asked.append(dict(held))
+            if "bundle" in held:
+                raise belljar.SetupError("it is for another processor", "bundle.foreign", "machine")
+            if not is_async:
+                return cls()
+
+            async def later():
+                return cls()
+
+            return later()
+
+        def close(self):
+            pass
+
+    monkeypatch.setattr(_runtime._belljar, "Runtime", Engine)
+    return asked
 
 
 def test_the_installed_bundle_is_used(bundle):
@@ -40,14 +68,32 @@ def test_what_is_named_comes_first(bundle, monkeypatch, name):
     assert _settled({})[0] == {"bundle": bundle}
 
 
-def test_without_the_package_there_is_none(bundle, monkeypatch):
-    monkeypatch.setitem(sys.modules, "belljar_data", None)
+def test_another_module_of_the_name_is_not_taken(bundle, monkeypatch, tmp_path):
+    (tmp_path / "belljar_data.py").write_text("raise AssertionError('was imported')\n")
+    monkeypatch.syspath_prepend(str(tmp_path))
+    assert _settled({})[0] == {"bundle": bundle}
+    monkeypatch.setattr("sys.path", [str(tmp_path)])
+    assert _settled({})[0] == {}
+    monkeypatch.setattr("sys.path", [])
     assert _settled({})[0] == {}
 
 
-def test_a_broken_package_is_reported(bundle, monkeypatch, tmp_path):
-    monkeypatch.delitem(sys.modules, "belljar_data")
-    (tmp_path / "belljar_data.py").write_text("import missing_part_of_it\n")
-    monkeypatch.syspath_prepend(str(tmp_path))
-    with pytest.raises(ModuleNotFoundError, match="missing_part_of_it"):
-        _settled({})
+async def test_a_bundle_for_another_machine_is_passed_over(foreign, bundle):
+    with pytest.warns(RuntimeWarning, match=r"belljar-data .* another processor"):
+        belljar.Runtime(concurrency=2)
+    with pytest.warns(RuntimeWarning, match="belljar-data"):
+        await belljar.Runtime.abuild(concurrency=2)
+    assert foreign == [{"concurrency": 2, "bundle": bundle}, {"concurrency": 2}] * 2
+
+
+@pytest.mark.filterwarnings("error")
+@pytest.mark.parametrize("named", ["bundle", "bundle_hash", "BELLJAR_BUNDLE_HASH"])
+def test_what_is_named_is_not_passed_over(foreign, bundle, monkeypatch, named):
+    settings = {named: bundle}
+    if named.isupper():
+        monkeypatch.setenv(named, "00")
+        settings = {}
+    with pytest.raises(belljar.SetupError) as caught:
+        belljar.Runtime(**settings)
+    assert caught.value.code == "bundle.foreign"
+    assert len(foreign) == 1

@@ -6,6 +6,7 @@ import os
 from _thread import allocate_lock
 
 from . import _belljar
+from ._errors import BelljarError
 from ._exit import close_at_exit
 from ._handle import Handle
 from ._options import RUN_OPTIONS, SESSION_OPTIONS, own_of, restored, split, unknown
@@ -67,26 +68,22 @@ class Runtime(Handle):
 
     def __init__(self, **settings: Unpack[Settings]) -> None:
         held, progress = _settled(settings)
-        if held.pop("isolation", "none") == "process":
-            from ._process import started
-
-            self._take(started(held, progress))
-        else:
-            self._take(_belljar.Runtime.build(held, progress, False))
+        try:
+            core = _core(held, progress)
+        except BelljarError as error:
+            core = _core(_without_bundle(held, settings, error), progress)
+        self._take(core)
 
     @classmethod
     async def abuild(cls, **settings: Unpack[Settings]) -> Self:
         """Creates a runtime without blocking the event loop."""
         held, progress = _settled(settings)
         runtime = cls.__new__(cls)
-        if held.pop("isolation", "none") == "process":
-            from asyncio import to_thread
-
-            from ._process import started
-
-            runtime._take(await to_thread(started, held, progress))
-        else:
-            runtime._take(await _belljar.Runtime.build(held, progress, True))
+        try:
+            core = await _acore(held, progress)
+        except BelljarError as error:
+            core = await _acore(_without_bundle(held, settings, error), progress)
+        runtime._take(core)
         return runtime
 
     def _take(self, core: _belljar.Runtime) -> None:
@@ -331,14 +328,54 @@ def _settled(settings: Settings) -> tuple[dict[str, Any], Any]:
 
 
 def _installed() -> dict[str, Any]:
-    """The bundle of the package ``belljar-data``, if it is installed."""
-    try:
-        from belljar_data import BUNDLE
-    except ModuleNotFoundError as error:
-        if error.name != "belljar_data":
-            raise
+    """The bundle of the package ``belljar-data``, if it is installed. Runs no code of it: a module
+    of this name in the working directory is another's."""
+    from importlib.machinery import PathFinder
+
+    if PathFinder.find_spec("belljar_data") is None:
         return {}
-    return {"bundle": BUNDLE}
+    # Takes long to import.
+    from importlib import metadata
+
+    try:
+        found = metadata.distribution("belljar-data")
+    except metadata.PackageNotFoundError:
+        return {}
+    return {"bundle": str(found.locate_file("belljar_data/bundle"))}
+
+
+def _without_bundle(
+    held: dict[str, Any], settings: Settings, error: BelljarError
+) -> dict[str, Any]:
+    """The settings for a cache, if the bundle of ``belljar-data`` is for another machine or build.
+    A hash or a bundle that was named is not given up."""
+    installed = "bundle" in held and settings.get("bundle") is None
+    hashed = held.get("bundle_hash") or os.environ.get("BELLJAR_BUNDLE_HASH")
+    if error.code != "bundle.foreign" or not installed or hashed:
+        raise error
+    import warnings
+
+    message = f"the bundle of the package belljar-data is not used, but a cache: {error.args[0]}"
+    warnings.warn(message, RuntimeWarning, stacklevel=3)
+    return {name: value for name, value in held.items() if name != "bundle"}
+
+
+def _core(held: dict[str, Any], progress: Any) -> Any:
+    held = dict(held)
+    if held.pop("isolation", "none") == "process":
+        from ._process import started
+
+        return started(held, progress)
+    return _belljar.Runtime.build(held, progress, False)
+
+
+async def _acore(held: dict[str, Any], progress: Any) -> Any:
+    if held.get("isolation") == "process":
+        from asyncio import to_thread
+
+        return await to_thread(_core, held, progress)
+    held = {name: value for name, value in held.items() if name != "isolation"}
+    return await _belljar.Runtime.build(held, progress, True)
 
 
 def _progress(asked: Any) -> Any:

@@ -4,6 +4,7 @@ python npm.py FOLDER VERSION x86_64-linux=ADDON ...
 """
 
 import json
+import re
 import shutil
 import sys
 from pathlib import Path
@@ -13,6 +14,8 @@ PLATFORMS = {
     "x86_64-linux": {"os": ["linux"], "cpu": ["x64"], "libc": ["glibc"]},
     "aarch64-linux": {"os": ["linux"], "cpu": ["arm64"], "libc": ["glibc"]},
 }
+# A link to a file.
+LINK = re.compile(r"\[([^\]]+)\]\((?!https?:)[^)]+\)")
 
 
 def name_of(target: str) -> str:
@@ -33,7 +36,9 @@ def main(folder: str, version: str, *addons: str) -> None:
         shutil.copy(TOP / "crates/node" / name, root)
     shutil.copytree(TOP / "crates/node/lib", root / "lib")
     shutil.copy(TOP / "LICENSE", root)
-    shutil.copy(TOP / "docs/guide/node.md", root / "README.md")
+    # Its links are those of the repository.
+    guide = (TOP / "docs/guide/node.md").read_text()
+    (root / "README.md").write_text(LINK.sub(r"\1", guide))
     optional = {}
     for target, _, addon in (word.partition("=") for word in addons):
         name = name_of(target)

@@ -109,6 +109,7 @@ def test_npm_packages_name_each_other(tree, tmp_path):
     assert (part["os"], part["cpu"]) == (["linux"], ["x64"])
     loader = (tmp_path / "npm/belljar/lib/native.js").read_text()
     assert "belljar-${process.platform}-${process.arch}" in loader
+    assert "](" not in (tmp_path / "npm/belljar/README.md").read_text()
     for name in root["files"]:
         assert (tmp_path / "npm/belljar" / name).exists()
 

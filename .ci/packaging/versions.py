@@ -1,6 +1,7 @@
 """Compares the version in Cargo.toml with every other file that has to repeat it."""
 
 import json
+import re
 import tomllib
 from pathlib import Path
 
@@ -25,6 +26,8 @@ def stated() -> tuple[str, dict[str, str]]:
     lock = json.loads((TOP / "crates/node/package-lock.json").read_text())
     found["crates/node/package.json"] = package["version"]
     found["crates/node/package-lock.json"] = lock["version"]
+    deployed = (TOP / "deploy/kubernetes/base/kustomization.yaml").read_text()
+    found["deploy/kubernetes/base"] = re.search(r'newTag: "(.*)"', deployed)[1]
     return workspace["package"]["version"], found
 
 

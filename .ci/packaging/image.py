@@ -1,9 +1,9 @@
 """Writes a container image without a daemon: an OCI layout in one tar file.
 
-python image.py OUTPUT.tar --version 0.1.0 --command FILE --bundle DIR [--architecture amd64]
+python image.py OUTPUT.tar --version 0.1.0 --command FILE --bundle DIR --licenses FILE ...
 
-The image has one static command, a bundle and an empty /tmp, each in a layer of its own, so that a
-new command does not transfer the bundle again.
+The image has one static command with the licenses, a bundle and an empty /tmp, each in a layer of
+its own, so that a new command does not transfer the bundle again.
 """
 
 import argparse
@@ -38,7 +38,12 @@ class Layout:
 
 
 def write(
-    output: Path, version: str, command: Path, bundle: Path, architecture: str = "amd64"
+    output: Path,
+    version: str,
+    command: Path,
+    bundle: Path,
+    licenses: list[Path],
+    architecture: str = "amd64",
 ) -> None:
     with tempfile.TemporaryDirectory() as folder:
         empty = Path(folder, "empty")
@@ -47,7 +52,10 @@ def write(
         tars = [
             tar_bytes([("bundle", bundle)]),
             tar_bytes([("tmp", empty)], {"tmp": 0o1777}),
-            tar_bytes([("belljar", command)], {"belljar": 0o755}),
+            tar_bytes(
+                [("belljar", command), *((file.name, file) for file in licenses)],
+                {"belljar": 0o755},
+            ),
         ]
         layers = [layout.add(compressed(data), "layer.v1.tar+gzip") for data in tars]
         created = datetime.fromtimestamp(EPOCH, UTC).isoformat().replace("+00:00", "Z")
@@ -90,6 +98,7 @@ def main() -> None:
     parser.add_argument("--version", required=True)
     parser.add_argument("--command", type=Path, required=True)
     parser.add_argument("--bundle", type=Path, required=True)
+    parser.add_argument("--licenses", type=Path, nargs="+", required=True)
     parser.add_argument("--architecture", default="amd64")
     write(**vars(parser.parse_args()))
 

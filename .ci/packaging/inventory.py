@@ -1,9 +1,9 @@
 """What a release contains: an SBOM (CycloneDX 1.6), and the licenses of all crates.
 
-python inventory.py DIST --target x86_64-unknown-linux-gnu --features a,b [--bundle DIR]
+python inventory.py bill OUTPUT TARGET [--bundle DIR]    # the command of a target, as JSON
+python inventory.py licenses OUTPUT TARGET ...           # everything compiled for these targets
 
-Writes DIST/belljar-VERSION.cdx.json and DIST/THIRD-PARTY-LICENSES.txt. Crates are those that cargo
-links into the command; with a bundle, the software in the sandbox is listed, too.
+Targets are those of `.ci/release`. With a bundle, the software in the sandbox is listed, too.
 """
 
 import argparse
@@ -25,14 +25,27 @@ from cyclonedx.validation.json import JsonStrictValidator
 from packageurl import PackageURL
 
 TOP = Path(__file__).resolve().parents[2]
+# What `.ci/release` compiles: a crate, its features, and whether those by default belong to them.
+COMMAND = ("cli", "tls,stores,otel,cross", True)
+STATIC = ("cli", "allocator,kernel,lambda,server", False)
+LINUX = [COMMAND, ("node", "", True), ("python", "stores", True)]
+BUILDS = {
+    f"{processor}-linux": [(f"{processor}-unknown-linux-gnu", *build) for build in LINUX]
+    + [(f"{processor}-unknown-linux-musl", *STATIC)]
+    for processor in ("x86_64", "aarch64")
+}
+BUILDS["x86_64-windows"] = [("x86_64-pc-windows-gnu", "cli", "", False)]
 NAMES = ("license", "licence", "copying", "copyright", "notice", "unlicense")
 
 
-def linked(target: str, features: str) -> tuple[dict, list[tuple[dict, list[str]]]]:
-    """The command, and every package linked into it with the names of its dependencies."""
+def linked(
+    target: str, crate: str, features: str, defaults: bool
+) -> tuple[dict, list[tuple[dict, list[str]]]]:
+    """A crate of the workspace, and every package linked into it with its dependencies."""
     words = ["cargo", "metadata", "--locked", "--format-version=1", f"--filter-platform={target}"]
     words += [f"--features={features}"] if features else []
-    words += ["--manifest-path", str(TOP / "crates/cli/Cargo.toml")]
+    words += [] if defaults else ["--no-default-features"]
+    words += ["--manifest-path", str(TOP / "crates" / crate / "Cargo.toml")]
     told = json.loads(subprocess.run(words, check=True, stdout=subprocess.PIPE).stdout)
     packages = {package["id"]: package for package in told["packages"]}
     needs = {
@@ -41,7 +54,7 @@ def linked(target: str, features: str) -> tuple[dict, list[tuple[dict, list[str]
         ]
         for node in told["resolve"]["nodes"]
     }
-    root = next(key for key, package in packages.items() if package["name"] == "belljar-cli")
+    root = next(key for key, package in packages.items() if package["name"] == f"belljar-{crate}")
     found, left = set(), [root]
     while left:
         at = left.pop()
@@ -81,8 +94,8 @@ def guests(bundle: Path) -> list[Component]:
     return found
 
 
-def bill(target: str, features: str, bundle: Path | None) -> Bom:
-    root, packages = linked(target, features)
+def bill(target: str, bundle: Path | None) -> Bom:
+    root, packages = linked(*BUILDS[target][0])
     checksums = sums()
     bom = Bom()
     known = {}
@@ -119,10 +132,14 @@ def bill(target: str, features: str, bundle: Path | None) -> Bom:
     return bom
 
 
-def licenses(target: str, features: str) -> str:
+def licenses(targets: list[str]) -> str:
     """The text of every license file of the packages from registries, equal texts once."""
     texts: dict[str, list[str]] = {}
-    for package, _ in linked(target, features)[1]:
+    packages = {}
+    for target in targets:
+        for build in BUILDS[target]:
+            packages |= {package["id"]: package for package, _ in linked(*build)[1]}
+    for package in packages.values():
         if package["source"] is None:
             continue
         title = f"{package['name']} {package['version']} ({package['license'] or 'see below'})"
@@ -147,19 +164,20 @@ def licenses(target: str, features: str) -> str:
 
 def main() -> None:
     parser = argparse.ArgumentParser()
-    parser.add_argument("dist", type=Path)
-    parser.add_argument("--target", required=True)
-    parser.add_argument("--features", default="")
+    parser.add_argument("what", choices=["bill", "licenses"])
+    parser.add_argument("output", type=Path)
+    parser.add_argument("targets", nargs="+", choices=BUILDS)
     parser.add_argument("--bundle", type=Path)
     asked = parser.parse_args()
-    bom = bill(asked.target, asked.features, asked.bundle)
-    text = JsonV1Dot6(bom).output_as_string(indent=1)
+    if asked.what == "licenses":
+        asked.output.write_text(licenses(asked.targets))
+        return
+    (target,) = asked.targets
+    text = JsonV1Dot6(bill(target, asked.bundle)).output_as_string(indent=1)
     problem = JsonStrictValidator(SchemaVersion.V1_6).validate_str(text)
     if problem is not None:
         raise SystemExit(f"the SBOM is invalid: {problem}")
-    version = bom.metadata.component.version
-    (asked.dist / f"belljar-{version}.cdx.json").write_text(text + "\n")
-    (asked.dist / "THIRD-PARTY-LICENSES.txt").write_text(licenses(asked.target, asked.features))
+    asked.output.write_text(text + "\n")
 
 
 if __name__ == "__main__":

@@ -1,6 +1,6 @@
 """Lays out the packages for npm: the package itself, and one with the addon for each platform.
 
-python npm.py FOLDER VERSION x86_64-linux=ADDON ...
+python npm.py FOLDER VERSION LICENSES x86_64-linux=ADDON ...
 """
 
 import json
@@ -28,7 +28,7 @@ def write(folder: Path, package: dict) -> None:
     (folder / "package.json").write_text(json.dumps(package, indent=2) + "\n")
 
 
-def main(folder: str, version: str, *addons: str) -> None:
+def main(folder: str, version: str, licenses: str, *addons: str) -> None:
     root = Path(folder, "belljar")
     root.mkdir(parents=True)
     package = json.loads((TOP / "crates/node/package.json").read_text())
@@ -47,13 +47,14 @@ def main(folder: str, version: str, *addons: str) -> None:
         part.mkdir()
         shutil.copy(addon, part / "belljar.node")
         shutil.copy(TOP / "LICENSE", part)
+        shutil.copy(licenses, part)
         described = {
             "name": name,
             "version": version,
             "description": f"The addon of belljar for {target}",
             "license": package["license"],
             "main": "belljar.node",
-            "files": ["belljar.node"],
+            "files": ["belljar.node", Path(licenses).name],
             "engines": package["engines"],
         }
         write(part, described | PLATFORMS[target])

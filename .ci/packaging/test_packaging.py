@@ -70,9 +70,9 @@ def test_archives_depend_on_content_alone(tree, tmp_path):
 
 def test_an_image_names_its_blobs_by_their_content(tree, tmp_path):
     first, second = tmp_path / "first.tar", tmp_path / "second.tar"
-    image.write(first, "1.2.3", tree / "program", tree, "arm64")
+    image.write(first, "1.2.3", tree / "program", tree, [tree / "inner/text"], "arm64")
     touch(tree)
-    image.write(second, "1.2.3", tree / "program", tree, "arm64")
+    image.write(second, "1.2.3", tree / "program", tree, [tree / "inner/text"], "arm64")
     assert first.read_bytes() == second.read_bytes()
     with tarfile.open(first) as archive:
         blobs = {m.name: archive.extractfile(m).read() for m in archive if m.isfile()}
@@ -96,11 +96,13 @@ def test_an_image_names_its_blobs_by_their_content(tree, tmp_path):
             names |= {entry.name: entry.mode for entry in archive}
     assert names["tmp"] == 0o1777
     assert names["belljar"] == 0o755
-    assert "bundle/inner/text" in names
+    assert {"bundle/inner/text", "text"} <= set(names)
 
 
 def test_npm_packages_name_each_other(tree, tmp_path):
-    npm.main(str(tmp_path / "npm"), "1.2.3", f"x86_64-linux={tree / 'program'}")
+    npm.main(
+        str(tmp_path / "npm"), "1.2.3", str(tree / "inner/text"), f"x86_64-linux={tree / 'program'}"
+    )
     root = json.loads((tmp_path / "npm/belljar/package.json").read_text())
     part = json.loads((tmp_path / "npm/belljar-linux-x64/package.json").read_text())
     assert root["optionalDependencies"] == {part["name"]: "1.2.3"} == {"belljar-linux-x64": "1.2.3"}
@@ -109,6 +111,8 @@ def test_npm_packages_name_each_other(tree, tmp_path):
     assert (part["os"], part["cpu"]) == (["linux"], ["x64"])
     loader = (tmp_path / "npm/belljar/lib/native.js").read_text()
     assert "belljar-${process.platform}-${process.arch}" in loader
+    for name in part["files"]:
+        assert (tmp_path / "npm/belljar-linux-x64" / name).exists()
     assert "](" not in (tmp_path / "npm/belljar/README.md").read_text()
     for name in root["files"]:
         assert (tmp_path / "npm/belljar" / name).exists()
@@ -119,3 +123,59 @@ def test_an_unknown_target_is_refused():
     told = subprocess.run([script, "package", "z80-cpm"], capture_output=True, text=True)
     assert told.returncode == 2
     assert "there is no target z80-cpm" in told.stderr
+
+
+RELEASE = Path(__file__).parents[1] / "release"
+
+
+@pytest.fixture
+def release(tmp_path):
+    """Runs the script with folders of its own for parts and for the result."""
+    folders = {
+        "BELLJAR_DIST": tmp_path / "dist",
+        "BELLJAR_RELEASE_PARTS": tmp_path / "parts",
+        "BELLJAR_RELEASE_WORK": tmp_path / "work",
+    }
+
+    def run(*words):
+        env = os.environ | {name: str(path) for name, path in folders.items()}
+        return subprocess.run([RELEASE, *words], capture_output=True, text=True, env=env)
+
+    return run
+
+
+def test_a_part_of_another_commit_is_refused(release, tmp_path):
+    program = tmp_path / "parts/x86_64-windows/belljar.exe"
+    missing = release("step", "part", "x86_64-windows", "belljar.exe")
+    assert (missing.returncode, "was not compiled" in missing.stderr) == (3, True)
+    program.parent.mkdir(parents=True)
+    program.write_text("a program")
+    stamp = program.with_name("belljar.exe.commit")
+    for text in (None, "0" * 40 + "\n"):
+        if text:
+            stamp.write_text(text)
+        told = release("step", "part", "x86_64-windows", "belljar.exe")
+        assert (told.returncode, "is not of the commit" in told.stderr) == (1, True)
+    made = tmp_path / "made"
+    made.write_text("GLIBC_2.2.5 GLIBC_2.28")
+    assert release("step", "keep", "x86_64-windows", "belljar.exe", made).returncode == 0
+    assert release("step", "part", "x86_64-windows", "belljar.exe").stdout == f"{program}\n"
+    for text in ("GLIBC_2.3 GLIBC_2.29", f"from {RELEASE}"):
+        made.write_text(text)
+        assert release("step", "keep", "x86_64-windows", "belljar.exe", made).returncode == 1
+
+
+def test_a_folder_that_is_no_release_is_kept(release, tmp_path):
+    kept = tmp_path / "dist/thesis.txt"
+    kept.parent.mkdir()
+    kept.write_text("text")
+    told = release("package", "x86_64-windows")
+    assert (told.returncode, "is no release" in told.stderr) == (2, True)
+    assert kept.exists()
+
+
+def test_missed_and_failed_steps_have_a_status(release):
+    told = release("check")
+    assert told.returncode == 1
+    assert "=== FAILED: check_sums" in told.stderr
+    assert "=== NOT DONE: check_deb" in told.stderr

@@ -34,3 +34,7 @@ bench *args:
 fmt:
     cargo fmt --all
     cd python-wasm && ruff format . ../examples
+
+# Wheels, packages, images and bundles into dist/; such as `just release package x86_64-linux`.
+release *args:
+    .ci/release {{ args }}

@@ -6,6 +6,7 @@ import os
 from _thread import allocate_lock
 
 from . import _belljar
+from ._errors import BelljarError
 from ._exit import close_at_exit
 from ._handle import Handle
 from ._options import RUN_OPTIONS, SESSION_OPTIONS, own_of, restored, split, unknown
@@ -36,6 +37,9 @@ _SETTINGS = frozenset(
     "memory progress queue sessions temp_dir wheel".split()
 )
 
+# Settings that say where the code and the images come from.
+_SOURCES = ("bundle", "cache", "wheel")
+
 
 class Runtime(Handle):
     """Runs code in fresh sandboxes, and holds the resources that they share. Any thread and event
@@ -47,7 +51,8 @@ class Runtime(Handle):
     function is called with a sentence and the usual seconds of each step, and with None at its end.
 
     With ``bundle``, a directory created by ``belljar bundle``, nothing is downloaded, compiled or
-    cached; ``bundle_hash`` requires the bundle with that hash.
+    cached; ``bundle_hash`` requires the bundle with that hash. The package ``belljar-data`` brings
+    a bundle, which is used unless a bundle, a cache or a wheel is named, also in the environment.
 
     Other settings: ``cache``, ``wheel``, ``temp_dir`` (paths), ``file_memory`` (bytes of sandbox
     files kept in memory, by default 256 MiB), ``concurrency`` (concurrent runs, by default four for
@@ -63,26 +68,22 @@ class Runtime(Handle):
 
     def __init__(self, **settings: Unpack[Settings]) -> None:
         held, progress = _settled(settings)
-        if held.pop("isolation", "none") == "process":
-            from ._process import started
-
-            self._take(started(held, progress))
-        else:
-            self._take(_belljar.Runtime.build(held, progress, False))
+        try:
+            core = _core(held, progress)
+        except BelljarError as error:
+            core = _core(_without_bundle(held, settings, error), progress)
+        self._take(core)
 
     @classmethod
     async def abuild(cls, **settings: Unpack[Settings]) -> Self:
         """Creates a runtime without blocking the event loop."""
         held, progress = _settled(settings)
         runtime = cls.__new__(cls)
-        if held.pop("isolation", "none") == "process":
-            from asyncio import to_thread
-
-            from ._process import started
-
-            runtime._take(await to_thread(started, held, progress))
-        else:
-            runtime._take(await _belljar.Runtime.build(held, progress, True))
+        try:
+            core = await _acore(held, progress)
+        except BelljarError as error:
+            core = await _acore(_without_bundle(held, settings, error), progress)
+        runtime._take(core)
         return runtime
 
     def _take(self, core: _belljar.Runtime) -> None:
@@ -321,7 +322,60 @@ def _settled(settings: Settings) -> tuple[dict[str, Any], Any]:
     isolation = held.get("isolation", "none")
     if isolation not in ("none", "process"):
         raise ValueError(f"isolation is 'none' or 'process', not {isolation!r}")
+    if not any(name in held or os.environ.get(f"BELLJAR_{name.upper()}") for name in _SOURCES):
+        held.update(_installed())
     return held, _progress(settings.get("progress"))
+
+
+def _installed() -> dict[str, Any]:
+    """The bundle of the package ``belljar-data``, if it is installed. Runs no code of it: a module
+    of this name in the working directory is another's."""
+    from importlib.machinery import PathFinder
+
+    if PathFinder.find_spec("belljar_data") is None:
+        return {}
+    # Takes long to import.
+    from importlib import metadata
+
+    try:
+        found = metadata.distribution("belljar-data")
+    except metadata.PackageNotFoundError:
+        return {}
+    return {"bundle": str(found.locate_file("belljar_data/bundle"))}
+
+
+def _without_bundle(
+    held: dict[str, Any], settings: Settings, error: BelljarError
+) -> dict[str, Any]:
+    """The settings for a cache, if the bundle of ``belljar-data`` is for another machine or build.
+    A hash or a bundle that was named is not given up."""
+    installed = "bundle" in held and settings.get("bundle") is None
+    hashed = held.get("bundle_hash") or os.environ.get("BELLJAR_BUNDLE_HASH")
+    if error.code != "bundle.foreign" or not installed or hashed:
+        raise error
+    import warnings
+
+    message = f"the bundle of the package belljar-data is not used, but a cache: {error.args[0]}"
+    warnings.warn(message, RuntimeWarning, stacklevel=3)
+    return {name: value for name, value in held.items() if name != "bundle"}
+
+
+def _core(held: dict[str, Any], progress: Any) -> Any:
+    held = dict(held)
+    if held.pop("isolation", "none") == "process":
+        from ._process import started
+
+        return started(held, progress)
+    return _belljar.Runtime.build(held, progress, False)
+
+
+async def _acore(held: dict[str, Any], progress: Any) -> Any:
+    if held.get("isolation") == "process":
+        from asyncio import to_thread
+
+        return await to_thread(_core, held, progress)
+    held = {name: value for name, value in held.items() if name != "isolation"}
+    return await _belljar.Runtime.build(held, progress, True)
 
 
 def _progress(asked: Any) -> Any:

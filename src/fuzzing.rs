@@ -99,6 +99,33 @@ pub fn check_metered(module: &[u8]) -> Result<(), Cause> {
     belljar_passes::check(module).map_err(Cause::new)
 }
 
+/// Meters an extension and verifies that it and the main module check their fuel.
+///
+/// # Errors
+///
+/// If it cannot be metered, or that cannot be verified.
+pub fn meter_extension(module: &[u8]) -> Result<Vec<u8>, Cause> {
+    belljar_passes::on_extension(module).map_err(Cause::new)
+}
+
+/// Verifies that a metered extension checks its fuel.
+///
+/// # Errors
+///
+/// If that cannot be verified.
+pub fn check_extension(module: &[u8]) -> Result<(), Cause> {
+    belljar_passes::check_extension(module).map_err(Cause::new)
+}
+
+/// Reads a file as an extension.
+///
+/// # Errors
+///
+/// If it is not one.
+pub fn read_extension(file: &[u8]) -> Result<(), Cause> {
+    belljar_passes::Extension::read(file).map(drop).map_err(Cause::new)
+}
+
 /// Reads a guest's typed value in 64 bytes of memory: the head is the text before the first NUL,
 /// and the other bytes follow it. Returns whether the value is valid.
 ///

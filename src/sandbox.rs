@@ -8,6 +8,7 @@ mod door;
 mod drive;
 #[cfg(feature = "escape")]
 mod escape;
+mod extensions;
 mod factory;
 mod fuel;
 mod interrupt;
@@ -120,6 +121,7 @@ impl Hint for InstanceError {
 /// A live sandbox.
 pub(crate) struct Instance {
     store: Store<State>,
+    main: wasmtime::Instance,
     memory: Memory,
     stack_pointer: wasmtime::Global,
     counter: fuel::Counter,
@@ -160,12 +162,16 @@ impl Instance {
             .manifest
             .interrupt
             .and_then(|addresses| interrupt::Handle::new(&memory, &store, addresses));
+        for extension in &*image.extensions {
+            extensions::instantiate(&mut store, &made, extension)?;
+        }
         let reserved = image.manifest.reserved;
         let state = store.data_mut();
         state.limiter.armed = true;
         state.answer = reserved.map(|r| (r.answer, r.answer_bytes));
         Ok(Self {
             store,
+            main: made,
             memory,
             stack_pointer,
             counter,

@@ -6,7 +6,9 @@ mod random;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 
-use belljar::fuzzing::{check_metered as check_module, meter_module};
+use belljar::fuzzing::{
+    check_extension, check_metered as check_module, meter_extension, meter_module,
+};
 use wasmtime::{Config, Engine, Error, Extern, Instance, Linker, Module, Store, Trap, Val};
 
 /// A module with `functions`, and the parts of every metered module. Types: 0 returns fuel, 1 takes
@@ -72,6 +74,121 @@ fn what_looks_at_its_fuel_is_taken() {
     ] {
         judge(&metered(&functions)).unwrap_or_else(|e| panic!("{functions}: {e}"));
     }
+}
+
+/// An extension with `functions`, and the imports of every linked one. Type 0 takes and returns
+/// nothing. Function 0 is the main module's.
+fn extension(functions: &str) -> String {
+    format!(
+        r#"(module
+            (type $none (func))
+            (import "main" "link:f" (func $main (type $none)))
+            (import "main" "memory" (memory 0)) (import "main" "belljar.table" (table 0 funcref))
+            (import "main" "belljar.stack_pointer" (global $stack (mut i32)))
+            {functions})"#
+    )
+}
+
+/// The same, with the parts of every metered extension.
+fn metered_extension(functions: &str) -> String {
+    let parts = r#"
+        (import "main" "belljar.fuel" (global $fuel (mut i64)))
+        (import "belljar" "refuel" (func $refuel (result i64)))
+        (func $slow (global.set $fuel (i64.add (global.get $fuel) (call $refuel))))"#;
+    extension(&format!("{parts} {functions}"))
+}
+
+#[test]
+fn an_extension_looks_at_its_fuel_before_it_leaves() {
+    let long = "nop ".repeat(50_001);
+    let judge = |functions: &str| {
+        let text = metered_extension(&functions.replace("LOOK", LOOK));
+        let module = wat::parse_str(&text).unwrap_or_else(|e| panic!("{text}: {e}"));
+        check_extension(&module).map_err(|e| match std::error::Error::source(&e) {
+            Some(source) => format!("{e}: {source}"),
+            None => e.to_string(),
+        })
+    };
+    for functions in [
+        "(func LOOK call $main)".into(),
+        "(func nop LOOK call $main)".into(),
+        "(elem (i32.const 0) $f) (func $f i32.const 0 LOOK call_indirect (type $none))".into(),
+        "(elem (i32.const 0) $f) (func $f call $g) (func $g LOOK call $main)".into(),
+        "(func i32.const 9 global.set $stack)".into(),
+        format!("(elem (i32.const 0) $f) (func $f LOOK {long})"),
+        format!("(func {long})"),
+    ] {
+        judge(&functions).unwrap_or_else(|e| panic!("{functions}: {e}"));
+    }
+    let bodies = format!("(func $long {})", "nop ".repeat(200_000));
+    let calls = "call $long ".repeat(101);
+    let cases = [
+        ("(func call $main)", "leaves an extension without a look"),
+        ("(func LOOK nop call $main)", "leaves an extension without a look"),
+        ("(func LOOK call $main call $main)", "leaves an extension without a look"),
+        ("(func i32.const 0 call_indirect (type $none))", "leaves an extension without a look"),
+        ("(func LOOK i32.const 0 call_indirect (type $none))", "leaves an extension without"),
+        ("(elem (i32.const 0) $main)", "an import can be called through a table"),
+        ("(elem declare func $main) (func ref.func $main drop)", "an import can be called"),
+        ("(func $f call $f)", "calls itself without a look"),
+        ("(func loop br 0 end)", "has a loop that does not look"),
+        ("(func i64.const 9 global.set $fuel)", "writes to the counter"),
+        ("(func LOOK call $refuel drop)", "asks for fuel out of turn"),
+        ("(global (mut i32) (i32.const 0))", "it has state of its own"),
+        ("(table 1 funcref)", "it has state of its own"),
+        (r#"(data (i32.const 0) "x")"#, "it has state of its own"),
+        (r#"(export "m" (memory 0))"#, "it has state of its own"),
+        ("(func $f) (start $f)", "it has a start function"),
+        (r#"(func (export "f"))"#, "is exported and does not look"),
+    ];
+    let long_cases = [
+        (
+            format!("(elem (i32.const 0) $f) (func $f {long})"),
+            "is in a table and runs for too long without a look",
+        ),
+        (format!("{bodies} (func LOOK {calls})"), "runs for too long after its look"),
+    ];
+    let cases = cases.map(|(functions, why)| (functions.to_owned(), why));
+    for (functions, why) in cases.into_iter().chain(long_cases) {
+        let refused = judge(&functions).unwrap_err();
+        assert!(refused.contains(why), "{functions:.200}: {refused}");
+    }
+    for (import, why) in [
+        (r#"(import "main" "turn" (func))"#, "it imports of the host"),
+        (r#"(import "host" "call" (func))"#, "it imports of the host"),
+        (r#"(import "main" "other" (global (mut i64)))"#, "it imports state"),
+        (r#"(import "other" "memory" (memory 0))"#, "it imports state"),
+        (r#"(import "main" "belljar.fuel" (global (mut i64)))"#, "the counter is not"),
+    ] {
+        let memory = r#"(import "main" "memory" (memory 0))"#;
+        let text = metered_extension("").replace(memory, import);
+        let refused = check_extension(&wat::parse_str(&text).unwrap()).unwrap_err();
+        let refused = format!("{refused}: {:?}", std::error::Error::source(&refused));
+        assert!(refused.contains(why), "{import}: {refused}");
+    }
+}
+
+/// What the meter makes of an extension passes the checker, whatever its functions call.
+#[test]
+fn extensions_are_metered() {
+    for functions in [
+        "(func call $main call $main)",
+        "(elem (i32.const 0) $f $g) (func $f i32.const 0 call_indirect (type $none)) (func $g call $g)",
+        "(func (param i32) loop local.get 0 br_if 0 call $main end)",
+        "(func (param i32) loop local.get 0 br_if 0 end)",
+        "(func i32.const 0 i32.const 0 i32.const 9 memory.copy global.get $stack drop)",
+        "(global i32 (i32.const 7)) (func global.get 1 drop)",
+        r#"(func $a call $b) (func $b call $a call $main) (func (export "PyInit_a") call $a)"#,
+        "(func (param i32) block loop local.get 0 br_table 0 1 end end call $main)",
+        "(func try_table (catch_all 0) call $main end)",
+    ] {
+        let module = wat::parse_str(extension(functions)).unwrap();
+        let metered = meter_extension(&module).unwrap_or_else(|e| panic!("{functions}: {e:?}"));
+        check_extension(&metered).unwrap();
+        assert!(check_module(&metered).is_err(), "{functions}: no module by itself");
+    }
+    let long = format!("(elem (i32.const 0) $f) (func $f {})", "nop ".repeat(30_000));
+    meter_extension(&wat::parse_str(extension(&long)).unwrap()).unwrap();
 }
 
 #[test]

@@ -11,8 +11,7 @@ use std::sync::Arc;
 use std::time::Instant;
 
 use belljar_memory::{Strategy, without_holes};
-use belljar_passes::PassError;
-use belljar_passes::Tier;
+use belljar_passes::{PassError, Targets, Tier};
 use wasmtime::{Engine, Module};
 
 use super::split::{Split, SplitError, split};
@@ -126,12 +125,19 @@ pub(crate) enum Form {
     /// Metered, and numpy reports overflows of 32-bit integers.
     #[cfg(test)]
     TellingOverflows,
+    /// Metered, and open for extensions.
+    Open,
 }
 
 impl Form {
     fn wasm_of(self, artifact: &Artifact, tier: Tier) -> Result<Vec<u8>, CodeError> {
         match self {
             Self::Metered => Ok(belljar_passes::on_code(wasm_of(artifact, tier)?)?),
+            Self::Open => {
+                let module = belljar_passes::open_for_extensions(&read(artifact)?)?;
+                let module = belljar_passes::on_module(module, tier)?;
+                Ok(belljar_passes::on_code(split(&module)?.code)?)
+            }
             #[cfg(feature = "unmetered")]
             Self::Unmetered => wasm_of(artifact, tier),
             #[cfg(test)]
@@ -168,6 +174,55 @@ impl Codes {
             form,
             beforehand: Arc::default(),
         })
+    }
+
+    /// Returns the same for code that is open for extensions.
+    pub(crate) fn open(&self) -> Self {
+        Self {
+            form: Form::Open,
+            ..self.clone()
+        }
+    }
+
+    /// Returns what extensions can be linked with.
+    pub(crate) fn targets(&self) -> Result<Targets, CodeError> {
+        Ok(Targets::of(&read(&self.artifact)?)?)
+    }
+
+    /// Stores a linked extension, and returns its SHA-256.
+    pub(crate) fn keep_extension(&self, linked: &[u8]) -> Result<String, CodeError> {
+        let sha256 = seal::hash_bytes(linked);
+        self.cache.dir(EXTENSIONS)?;
+        let path = self.cache.path(EXTENSIONS).join(format!("{sha256}.wasm"));
+        create_sealed(&path, |file| std::io::Write::write_all(file, linked))?;
+        Ok(sha256)
+    }
+
+    /// Loads the native code of a linked extension, and compiles it first if necessary. Returns
+    /// `None` if the cache does not have the extension.
+    pub(crate) fn extension(&self, sha256: &str) -> Result<Option<Module>, CodeError> {
+        let directory = self.cache.path(EXTENSIONS);
+        let mut hasher = DefaultHasher::new();
+        belljar_passes::link_version().hash(&mut hasher);
+        compiler::compatibility(&self.engine).hash(&mut hasher);
+        let path = directory.join(format!("{sha256}-{:016x}.cwasm", hasher.finish()));
+        if let Some(module) = self.load_module(&path)? {
+            return Ok(Some(module));
+        }
+        let source = directory.join(format!("{sha256}.wasm"));
+        let Ok(linked) = fs::read(&source) else {
+            return Ok(None);
+        };
+        // The manifest of a sealed image names the hash.
+        if seal::hash_bytes(&linked) != sha256 {
+            seal::remove(&source)?;
+            return Ok(None);
+        }
+        let metered = belljar_passes::on_extension(&linked)?;
+        let native = compiler::compile(&self.engine, &metered)
+            .map_err(|e| CodeError::Compile(Cause::new(e)))?;
+        create_sealed(&path, |file| std::io::Write::write_all(file, &native))?;
+        self.load_module(&path)
     }
 
     /// Loads the native code of `tier`, if it is in the cache.
@@ -233,6 +288,15 @@ impl Codes {
 
     /// Loads `path`. Removes it and returns `None` if it was changed.
     fn load(&self, tier: Tier, path: &Path) -> Result<Option<Code>, CodeError> {
+        Ok(self.load_module(path)?.map(|module| Code {
+            engine: self.engine.clone(),
+            module,
+            tier,
+        }))
+    }
+
+    /// Does the same for any module.
+    fn load_module(&self, path: &Path) -> Result<Option<Module>, CodeError> {
         match seal::check(path) {
             Ok(()) => {}
             Err(CacheError::Tampered { .. }) => {
@@ -246,11 +310,7 @@ impl Codes {
         // SHA-256 from the time of writing, in a directory that only this user can write. wasmtime
         // itself rejects another version, configuration or set of CPU features.
         match unsafe { deserialize(&self.engine, path)? } {
-            Ok(module) => Ok(Some(Code {
-                engine: self.engine.clone(),
-                module,
-                tier,
-            })),
+            Ok(module) => Ok(Some(module)),
             Err(error) => {
                 tracing::warn!(%error, "the compiled module is for another engine; making it again");
                 seal::remove(path)?;
@@ -258,6 +318,24 @@ impl Codes {
             }
         }
     }
+}
+
+/// Removes a linked extension and its native code from the cache.
+pub(crate) fn remove_extension(cache: &Cache, sha256: &str) -> Result<(), CacheError> {
+    let directory = cache.path(EXTENSIONS);
+    let entries = match fs::read_dir(&directory) {
+        Err(e) if e.kind() == std::io::ErrorKind::NotFound => return Ok(()),
+        entries => entries.map_err(CacheError::io("list", &directory))?,
+    };
+    for entry in entries {
+        let path = entry.map_err(CacheError::io("list", &directory))?.path();
+        let name = path.file_name().unwrap_or_default().to_string_lossy();
+        let is_file = name.ends_with(".wasm") || name.ends_with(".cwasm");
+        if is_file && name.starts_with(sha256) {
+            seal::remove(&path)?;
+        }
+    }
+    Ok(())
 }
 
 /// Loads native code, mapped if possible, so that processes share it.
@@ -305,16 +383,18 @@ pub(super) fn wasm_of(artifact: &Artifact, tier: Tier) -> Result<Vec<u8>, CodeEr
 }
 
 fn changed(artifact: &Artifact, tier: Tier) -> Result<Vec<u8>, CodeError> {
+    Ok(belljar_passes::on_module(read(artifact)?, tier)?)
+}
+
+/// Reads the artifact's module.
+fn read(artifact: &Artifact) -> Result<Vec<u8>, CodeError> {
     let path = artifact.module();
-    let module = fs::read(&path).map_err(CacheError::io("read", &path))?;
-    Ok(belljar_passes::on_module(module, tier)?)
+    Ok(fs::read(&path).map_err(CacheError::io("read", &path))?)
 }
 
 /// Returns the initial memory of the artifact's module. Passes change its code but not its data.
 pub(crate) fn first_memory(artifact: &Artifact) -> Result<Split, CodeError> {
-    let path = artifact.module();
-    let module = fs::read(&path).map_err(CacheError::io("read", &path))?;
-    Ok(split(&module)?)
+    Ok(split(&read(artifact)?)?)
 }
 
 /// Returns the file of the native code of `tier` for this machine.
@@ -326,17 +406,24 @@ pub(crate) fn code_file(cache: &Cache, tier: Tier) -> Result<PathBuf, CodeError>
 
 /// Directory in the cache.
 const DIRECTORY: &str = "code";
+/// Directory of linked extensions and their native code.
+const EXTENSIONS: &str = "extensions";
 
 /// The name depends on everything that affects the native code: the module, the tier, the passes,
 /// and wasmtime's version, configuration, target and CPU features, which its compatibility hash
 /// covers.
 fn path_for(cache: &Cache, engine: &Engine, form: Form, tier: Tier) -> PathBuf {
     let mut hasher = DefaultHasher::new();
-    form.hash(&mut hasher);
+    if form != Form::Metered {
+        form.hash(&mut hasher);
+    }
     belljar_passes::versions().hash(&mut hasher);
     compiler::compatibility(engine).hash(&mut hasher);
     if let Some(version) = belljar_passes::tier_version(tier) {
         version.hash(&mut hasher);
+    }
+    if form == Form::Open {
+        belljar_passes::link_version().hash(&mut hasher);
     }
     let module = &PINS.files.module.sha256[..16];
     let name = format!("{module}-{:016x}{}.cwasm", hasher.finish(), suffix(tier));

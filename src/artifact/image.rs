@@ -13,7 +13,7 @@ use belljar_memory::{MemoryError, Source, Strategy, without_holes};
 
 use belljar_files::Packed;
 use data_encoding::HEXLOWER;
-pub(crate) use format::{InterruptAddresses, Manifest, Reserved};
+pub(crate) use format::{Extension, InterruptAddresses, Manifest, Reserved};
 
 use crate::artifact::bundle::BundleError;
 use crate::artifact::cache::{CacheError, create_sealed, seal};
@@ -130,6 +130,8 @@ pub(crate) struct Image {
     pub memory: Source,
     /// Packages that guests can read, if the image has any.
     pub packages: Option<Arc<Packed>>,
+    /// Native code of the manifest's extensions, in the same order.
+    pub extensions: Arc<[wasmtime::Module]>,
 }
 
 impl Image {
@@ -153,6 +155,7 @@ impl Image {
             manifest: head.manifest,
             memory: Source::from_file(strategy, file, head.memory_offset, length)?,
             packages: None,
+            extensions: Arc::default(),
         })
     }
 

@@ -7,8 +7,7 @@
 use wasm_encoder::{ExportKind, ExportSection, RawSection};
 use wasmparser::{DataKind, ExternalKind, Operator, Parser, Payload};
 
-/// Export name of the stack pointer.
-pub(crate) const STACK_POINTER: &str = "belljar.stack_pointer";
+pub(crate) use belljar_passes::STACK_POINTER;
 
 /// The size of a WebAssembly page.
 pub(crate) const PAGE: usize = 65536;
@@ -109,7 +108,10 @@ fn with_stack_pointer(
             ExternalKind::Table => ExportKind::Table,
             ExternalKind::Memory => ExportKind::Memory,
             ExternalKind::Global => ExportKind::Global,
-            _ => return Err(SplitError::Unsupported("it exports a tag")),
+            ExternalKind::Tag => ExportKind::Tag,
+            ExternalKind::FuncExact => {
+                return Err(SplitError::Unsupported("it exports a function by exact type"));
+            }
         };
         exports.export(export.name, kind, export.index);
     }

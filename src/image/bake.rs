@@ -1,6 +1,8 @@
 //! Bakes an image: boots an instance, runs a recipe in it, and saves its memory.
 
+mod extensions;
 mod immortal;
+mod inittab;
 mod interrupt;
 mod packages;
 mod stack;
@@ -17,7 +19,7 @@ use crate::api::policy::{Plan, RunLimits, resolve};
 use crate::api::request::{Capture, Deterministic, Request, RequestLimits};
 use crate::artifact::PINS;
 use crate::artifact::cache::{Cache, create_private_dir};
-use crate::artifact::image::{Image, InterruptAddresses, Manifest, Reserved};
+use crate::artifact::image::{Extension, Image, InterruptAddresses, Manifest, Reserved};
 use crate::guest::interpreter::{Interpreter, Observed, Task};
 use crate::guest::{RunHost, RunOrder, StatusKind};
 use crate::sandbox::calls::Toolset;
@@ -27,9 +29,10 @@ use crate::sandbox::{
 };
 use crate::util::progress::{Progress, Stage, Step};
 
+pub(super) use extensions::NativeModule;
 pub(super) use packages::{
-    LockedPackage, StoredRecipe, are_here, fetch, lock_packages, open, pack, package_file,
-    package_name, read_lock, remove,
+    LockedPackage, StoredRecipe, are_here, fetch, lock_packages, native_modules, open, pack,
+    package_file, package_name, read_lock, remove,
 };
 
 /// The build of one image.
@@ -39,6 +42,8 @@ pub(super) struct Order<'a> {
     /// Key of everything that the image depends on.
     pub key: String,
     pub packages: &'a [LockedPackage],
+    /// Native modules of these packages.
+    pub native: &'a [NativeModule],
     /// The packages in packed form.
     pub packed: Option<Arc<Packed>>,
     pub cache: &'a Cache,
@@ -79,6 +84,13 @@ async fn follow(factory: &Factory, order: &Order<'_>) -> Result<(Manifest, Vec<u
     if order.base.manifest.base.is_none() && order.base.manifest.interrupt.is_none() {
         oven.boot().await?;
     }
+    let linked = match factory.codes() {
+        Some(codes) => {
+            let before = &order.base.manifest.extensions;
+            extensions::link(&mut oven, codes, before, order.native).await?
+        }
+        None => Vec::new(),
+    };
     oven.run_own(Recipe::part_of_import_code, &order.recipe.import_code()).await?;
     oven.turn("preparing", INSTALL).await?;
     if !order.recipe.warm_up.is_empty() {
@@ -88,7 +100,7 @@ async fn follow(factory: &Factory, order: &Order<'_>) -> Result<(Manifest, Vec<u
     oven.rehearse().await?;
     oven.turn("sealing", SEAL).await?;
     let reserved = oven.reserve().await?;
-    oven.capture(order, interrupt, reserved)
+    oven.capture(order, interrupt, reserved, linked)
 }
 
 /// Applies the runner's patches to modules imported since.
@@ -112,6 +124,8 @@ struct Oven<'a> {
     interpreter: Interpreter,
     recipe: &'a Recipe,
     observation: Arc<Mutex<interrupt::Observation>>,
+    /// What the guest told about its objects.
+    told: Arc<Mutex<Vec<u8>>>,
 }
 
 impl<'a> Oven<'a> {
@@ -128,8 +142,14 @@ impl<'a> Oven<'a> {
             .and_then(|roots| roots.files(&[], image.packages.as_ref()));
         let mut files = files.map_err(|errno| InstanceError::start(errno.into()))?;
         files.set_limits(limits(1 << 30, 10_000));
-        let observation = Arc::default();
-        let front = |run| Box::new(Front::new(run, Arc::clone(&observation))) as Box<dyn Host>;
+        let (observation, told) = (Arc::default(), Arc::default());
+        let front = |run| {
+            Box::new(Front {
+                run,
+                observation: Arc::clone(&observation),
+                told: Arc::clone(&told),
+            }) as Box<dyn Host>
+        };
         let options = Options {
             image: &image,
             files: &files,
@@ -144,6 +164,7 @@ impl<'a> Oven<'a> {
             interpreter: Interpreter::start_behind(factory, &options, front)?,
             recipe: order.recipe,
             observation,
+            told,
         })
     }
 
@@ -298,6 +319,7 @@ impl<'a> Oven<'a> {
         order: &Order<'_>,
         interrupt: InterruptAddresses,
         reserved: Reserved,
+        linked: Vec<Extension>,
     ) -> Result<(Manifest, Vec<u8>), BakeError> {
         let files = self.interpreter.instance().files();
         let open = files.open_files().filter(|(_, open)| !open.given);
@@ -320,6 +342,7 @@ impl<'a> Oven<'a> {
             stack_pointer: self.interpreter.instance().stack_pointer(),
             interrupt: Some(interrupt),
             reserved: Some(reserved),
+            extensions: [order.base.manifest.extensions.clone(), linked].concat(),
         };
         Ok((manifest, self.interpreter.instance().memory().to_vec()))
     }
@@ -355,12 +378,7 @@ fn budget(fuel: Option<u64>) -> Budget {
 struct Front {
     run: RunHost,
     observation: Arc<Mutex<interrupt::Observation>>,
-}
-
-impl Front {
-    fn new(run: RunHost, observation: Arc<Mutex<interrupt::Observation>>) -> Self {
-        Self { run, observation }
-    }
+    told: Arc<Mutex<Vec<u8>>>,
 }
 
 impl Host for Front {
@@ -376,6 +394,11 @@ impl Host for Front {
                 Answer::Bytes(Vec::new())
             }
             b"k" => stack::words(memory).map_or(Answer::Refused, Answer::Words),
+            [b'g', addresses @ ..] => {
+                let mut told = self.told.lock().unwrap_or_else(PoisonError::into_inner);
+                addresses.clone_into(&mut told);
+                Answer::Bytes(Vec::new())
+            }
             [b'y', addresses @ ..] => {
                 immortal::words(addresses, memory).map_or(Answer::Refused, Answer::Words)
             }

@@ -12,6 +12,7 @@ use super::error::BakeError;
 use super::recipe::Recipe;
 use crate::artifact::cache::{Cache, CacheError, seal};
 use crate::artifact::image::{ImageError, Manifest, inspect};
+use crate::artifact::remove_extension;
 
 /// The base of the built-in images: the unchanged artifact.
 pub(super) const BOOT: &str = "boot";
@@ -59,9 +60,30 @@ impl Shelf {
         }
         let packages = self.packages(name);
         let directory = self.directory();
+        let extensions = self.extensions(name);
         seal::remove(&directory.join(image_file(name)))?;
         seal::remove(&directory.join(recipe_file(name)))?;
+        self.remove_extensions(extensions)?;
         self.remove_packages(&packages)
+    }
+
+    /// Returns the linked extensions of an image.
+    fn extensions(&self, name: &str) -> Vec<String> {
+        let head = inspect(&self.directory().join(image_file(name)));
+        let extensions = head.map(|(manifest, _)| manifest.extensions).unwrap_or_default();
+        extensions.into_iter().map(|extension| extension.linked).collect()
+    }
+
+    /// Removes the extensions of a removed image, except those that other images use.
+    fn remove_extensions(&self, mut extensions: Vec<String>) -> Result<(), ImageError> {
+        for other in self.every_name()? {
+            let others = self.extensions(&other);
+            extensions.retain(|extension| !others.contains(extension));
+        }
+        for extension in extensions {
+            remove_extension(&self.cache, &extension)?;
+        }
+        Ok(())
     }
 
     /// Removes the packages of a removed image, except those that other images use.

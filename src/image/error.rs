@@ -8,6 +8,7 @@ use crate::artifact::cache::CacheError;
 use crate::artifact::cache::pip::PipError;
 use crate::artifact::image::ImageError;
 use crate::sandbox::{InstanceError, Missing};
+use crate::util::cause::Cause;
 use crate::util::error_code::{Code, Coded};
 use crate::util::hint::Hint;
 use crate::workspace::WorkspaceError;
@@ -77,6 +78,16 @@ pub enum BakeError {
         /// What is wrong with it.
         why: String,
     },
+    /// A native module of a package cannot be linked.
+    #[error("image {image}: the native module {module} cannot be linked")]
+    Extension {
+        /// The image.
+        image: String,
+        /// The Python module.
+        module: String,
+        /// What is wrong with it.
+        source: Cause,
+    },
     /// The packages are not on this machine, and only a download that was asked for may fetch them.
     #[error("image {image}: its packages are not on this machine")]
     NotDownloaded {
@@ -129,6 +140,7 @@ impl Coded for BakeError {
             Self::Python { .. } | Self::Missing { .. } => Code::BakePython,
             Self::Interrupt { .. } => Code::BakeInterrupt,
             Self::Package { .. } => Code::BakePackage,
+            Self::Extension { .. } => Code::BakeExtension,
             Self::NotDownloaded { .. } | Self::Download { .. } => Code::BakeDownload,
             Self::Refused(_) => Code::BakeRefused,
             Self::Image(e) => e.code(),

@@ -18,7 +18,7 @@ use crate::artifact::bundle::{Bundle, BundleError};
 use crate::artifact::cache::{Cache, CacheError, create_atomically, seal};
 use crate::artifact::image::{Image, ImageError, Manifest, inspect};
 use crate::artifact::{Artifact, HAS_COMPILER, PINS, first_memory};
-use crate::sandbox::Factory;
+use crate::sandbox::{Factory, InstanceError};
 use crate::util::progress::{Progress, Stage};
 
 /// Images by name.
@@ -243,8 +243,9 @@ impl ImageStore {
         let path = self.shelf.path(name)?;
         let packed = bake::pack(&self.cache, name, packages, &*self.progress)?;
         let package_file = bake::package_name(packages);
-        let complete = |image| Image {
+        let complete = |image: Image, extensions| Image {
             packages: packed.clone(),
+            extensions,
             ..image
         };
         let current = || {
@@ -252,22 +253,32 @@ impl ImageStore {
                 return Ok(None);
             }
             let loaded = self.load_current(&path, &key)?;
-            Ok::<_, ImageError>(loaded.filter(|image| image.manifest.package_file == package_file))
+            let loaded = loaded.filter(|image| image.manifest.package_file == package_file);
+            let Some(image) = loaded else {
+                return Ok(None);
+            };
+            let extensions = native_code(factory, &image.manifest)?;
+            Ok::<_, BakeError>(extensions.map(|extensions| complete(image, extensions)))
         };
         if let Some(image) = current()? {
-            return Ok(complete(image));
+            return Ok(image);
         }
         let lock = format!("image-{name}");
         let _lock = self.cache.lock(&lock, || self.progress.begin(Stage::Waiting, name))?;
         if let Some(image) = current()? {
-            return Ok(complete(image));
+            return Ok(image);
         }
         let base = match base {
             // A base with packages is only that of an image that the caller named.
             Some(base) => self.ensure(factory, base, true)?,
             None => Arc::new(self.boot()?),
         };
+        let native = bake::native_modules(&self.cache, name, packages)?;
+        if !native.is_empty() {
+            factory.ensure_open()?;
+        }
         let order = bake::Order {
+            native: &native,
             recipe,
             base: &base,
             key: key.clone(),
@@ -290,7 +301,11 @@ impl ImageStore {
         };
         Image::create(&path, &manifest, &memory)?;
         drop(memory);
-        Ok(complete(Image::load(&path, self.strategy)?))
+        let image = Image::load(&path, self.strategy)?;
+        let extensions = native_code(factory, &image.manifest)?;
+        let vanished = || wasmtime::format_err!("an extension vanished from the cache");
+        let extensions = extensions.ok_or_else(|| InstanceError::start(vanished()))?;
+        Ok(complete(image, extensions))
     }
 
     /// Returns a key of everything that the image of a recipe depends on.
@@ -370,6 +385,7 @@ impl ImageStore {
             stack_pointer: split.stack_pointer,
             interrupt: None,
             reserved: None,
+            extensions: Vec::new(),
         };
         Image::create(&path, &manifest, &split.memory)?;
         Ok(Image::load(&path, self.strategy)?)
@@ -378,4 +394,18 @@ impl ImageStore {
     fn lock(&self) -> std::sync::MutexGuard<'_, HashMap<String, Arc<Image>>> {
         self.loaded.lock().unwrap_or_else(PoisonError::into_inner)
     }
+}
+
+/// Returns the native code of an image's extensions, and has the factory load code that is open for
+/// them. Returns `None` if the cache lacks an extension: the image must be built again.
+fn native_code(
+    factory: &Factory,
+    manifest: &Manifest,
+) -> Result<Option<Arc<[wasmtime::Module]>>, BakeError> {
+    let (false, Some(codes)) = (manifest.extensions.is_empty(), factory.codes()) else {
+        return Ok(Some(Arc::default()));
+    };
+    factory.ensure_open()?;
+    let found = manifest.extensions.iter().map(|extension| codes.extension(&extension.linked));
+    Ok(found.collect::<Result<Option<Vec<_>>, _>>()?.map(Arc::from))
 }

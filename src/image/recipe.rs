@@ -98,6 +98,10 @@ pub(crate) struct Recipe {
     /// Packages to add, such as `plotly==6.5.0`; pure Python only, without their dependencies.
     #[serde(default)]
     pub packages: Vec<String>,
+    /// Wheel files to add, relative to the recipe. Their native modules must be compiled for
+    /// belljar.
+    #[serde(default)]
+    pub wheels: Vec<String>,
     /// Code to run before the imports, such as stand-ins for compiled packages.
     #[serde(default)]
     pub prepare: String,
@@ -169,6 +173,13 @@ impl Recipe {
         };
         if let Some(bad) = self.packages.iter().find(package) {
             return field("packages", bad, "is not of the form name or name==version");
+        }
+        if let Some(bad) = self
+            .wheels
+            .iter()
+            .find(|wheel| Path::new(wheel).extension().is_none_or(|ending| ending != "whl"))
+        {
+            return field("wheels", bad, "is not the name of a wheel");
         }
         Ok(())
     }

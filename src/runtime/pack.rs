@@ -232,6 +232,12 @@ fn write_images(
 ) -> Result<(), Error> {
     for name in names {
         let image = engine.images.ensure(&engine.factory, name, true)?;
+        if !image.manifest.extensions.is_empty() {
+            return Err(BundleError::Native {
+                image: name.clone(),
+            }
+            .into());
+        }
         let stored = engine.images.stored(name)?;
         files.copy(&stored.path, &bundle::image_file(name))?;
         if let Some(packages) = engine.images.package_file(&image) {

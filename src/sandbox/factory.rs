@@ -53,17 +53,23 @@ pub(crate) struct Factory {
 struct Linked {
     code: Code,
     ready: InstancePre<State>,
+    /// Whether extensions can be linked with it.
+    is_open: bool,
 }
 
 impl Linked {
-    fn new(code: Code) -> Result<Self, InstanceError> {
+    fn new(code: Code, is_open: bool) -> Result<Self, InstanceError> {
         let mut linker = Linker::new(&code.engine);
         wasi::add_to_linker(&mut linker).map_err(InstanceError::start)?;
         door::add_to_linker(&mut linker).map_err(InstanceError::start)?;
         fuel::add_to_linker(&mut linker).map_err(InstanceError::start)?;
         missing_code::add_to_linker(&mut linker, code.tier).map_err(InstanceError::start)?;
         let ready = linker.instantiate_pre(&code.module).map_err(InstanceError::start)?;
-        Ok(Self { code, ready })
+        Ok(Self {
+            code,
+            ready,
+            is_open,
+        })
     }
 }
 
@@ -120,7 +126,7 @@ impl Factory {
         progress: Arc<dyn Progress>,
     ) -> Result<Self, InstanceError> {
         let all = codes.find(Tier::All)?;
-        let linked = all.map(Linked::new).transpose()?.map(Arc::new);
+        let linked = all.map(|code| Linked::new(code, false)).transpose()?.map(Arc::new);
         Ok(Self {
             codes: Some(codes),
             left_out: Arc::default(),
@@ -136,7 +142,7 @@ impl Factory {
         Ok(Self {
             codes: None,
             left_out: left_out.into(),
-            linked: RwLock::new(Some(Arc::new(Linked::new(code)?))),
+            linked: RwLock::new(Some(Arc::new(Linked::new(code, false)?))),
             pool: Pool::new(idle),
             resolution: Resolution::FULL,
             progress: Arc::new(Silent),
@@ -162,30 +168,54 @@ impl Factory {
     /// Loads the code of `tier`: all code if the cache has it by now, otherwise this tier, compiled
     /// if necessary. Blocks for up to two minutes. Does nothing if no other code is available.
     pub(crate) fn ensure(&self, tier: Tier) -> Result<(), InstanceError> {
-        self.obtain(tier, Need::Now)
+        self.obtain(tier, Need::Now, false)
     }
 
     /// Does the same before a run needs it, on fewer processors.
     pub(crate) fn ensure_beforehand(&self, tier: Tier) -> Result<(), InstanceError> {
-        self.obtain(tier, Need::Later)
+        self.obtain(tier, Need::Later, false)
     }
 
-    fn obtain(&self, tier: Tier, need: Need) -> Result<(), InstanceError> {
-        let Some(codes) = self.codes.as_ref().filter(|_| !self.suffices(tier)) else {
+    /// Loads code of the same tier that is open for extensions.
+    pub(crate) fn ensure_open(&self) -> Result<(), InstanceError> {
+        self.obtain(self.tier().unwrap_or(Tier::Core), Need::Now, true)
+    }
+
+    /// Returns the source of code, if any is available.
+    pub(crate) fn codes(&self) -> Option<&Codes> {
+        self.codes.as_ref()
+    }
+
+    /// Once an image has needed code that is open for extensions, all code is.
+    fn obtain(&self, tier: Tier, need: Need, open: bool) -> Result<(), InstanceError> {
+        let Some(codes) = &self.codes else {
             return Ok(());
         };
-        let mut larger = Tier::EVERY.into_iter().rev().filter(|&larger| larger > tier);
-        let found = larger.find_map(|larger| codes.find(larger).transpose()).transpose()?;
-        let code = match found {
-            Some(code) => code,
-            None => codes.ensure(tier, need, &*self.progress)?,
-        };
-        let new = Arc::new(Linked::new(code)?);
-        let mut linked = self.linked.write().unwrap_or_else(PoisonError::into_inner);
-        if linked.as_ref().is_none_or(|linked| linked.code.tier < new.code.tier) {
-            *linked = Some(new);
+        // Again if another thread has loaded smaller code that is open meanwhile.
+        loop {
+            let is_open = self.linked().is_some_and(|linked| linked.is_open);
+            if self.suffices(tier) && (is_open || !open) {
+                return Ok(());
+            }
+            let tier = tier.max(self.tier().unwrap_or(tier));
+            let open = open || is_open;
+            let codes = &if open { codes.open() } else { codes.clone() };
+            let mut larger = Tier::EVERY.into_iter().rev().filter(|&larger| larger > tier);
+            let found = larger.find_map(|larger| codes.find(larger).transpose()).transpose()?;
+            let code = match found {
+                Some(code) => code,
+                None => codes.ensure(tier, need, &*self.progress)?,
+            };
+            let new = Arc::new(Linked::new(code, open)?);
+            let mut linked = self.linked.write().unwrap_or_else(PoisonError::into_inner);
+            let is_wider = |old: &Arc<Linked>| {
+                let (old, new) = ((old.code.tier, old.is_open), (new.code.tier, new.is_open));
+                new.0 >= old.0 && new.1 >= old.1 && new != old
+            };
+            if linked.as_ref().is_none_or(is_wider) {
+                *linked = Some(new);
+            }
         }
-        Ok(())
     }
 
     fn linked(&self) -> Option<Arc<Linked>> {
@@ -298,7 +328,9 @@ fn wasi_context(
 
 /// Returns the result of an instantiation, which never waits: the limiter answers at once, and the
 /// module has no start function.
-fn at_once<T>(instantiation: impl Future<Output = wasmtime::Result<T>>) -> wasmtime::Result<T> {
+pub(super) fn at_once<T>(
+    instantiation: impl Future<Output = wasmtime::Result<T>>,
+) -> wasmtime::Result<T> {
     match pin!(instantiation).poll(&mut Context::from_waker(Waker::noop())) {
         Poll::Ready(made) => made,
         Poll::Pending => Err(wasmtime::format_err!("an instantiation waited for something")),

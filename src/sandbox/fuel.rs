@@ -1,7 +1,7 @@
 //! Gives a guest its fuel slice by slice, and counts how much it has used.
 
 use belljar_passes::{FUEL, MAX_QUIET, OVERRUN, REFUEL};
-use wasmtime::{AsContextMut, Caller, Global, Instance, Linker, Val};
+use wasmtime::{AsContextMut, Caller, Func, Global, Instance, Linker, Val};
 
 use super::State;
 use super::control::give_way;
@@ -31,17 +31,26 @@ impl Default for Meter {
 /// Adds the function that the metered module calls when it has no fuel.
 pub(super) fn add_to_linker(linker: &mut Linker<State>) -> wasmtime::Result<()> {
     linker.func_wrap_async(REFUEL.0, REFUEL.1, |mut caller: Caller<'_, State>, (): ()| {
-        Box::new(async move {
-            let slices = slices_owed(&mut caller);
-            caller.data().control.used_up(slices.cast_unsigned());
-            give_way().await;
-            let meter = &mut caller.data_mut().meter;
-            let more = meter.slice.saturating_mul(slices);
-            meter.given = meter.given.saturating_add(more);
-            Ok(more)
-        })
+        Box::new(async move { Ok(more_fuel(&mut caller).await) })
     })?;
     Ok(())
+}
+
+/// Creates the same function for the extensions of one instance.
+pub(super) fn refuel(store: impl AsContextMut<Data = State>) -> Func {
+    Func::wrap_async(store, |mut caller: Caller<'_, State>, (): ()| {
+        Box::new(async move { Ok::<_, wasmtime::Error>(more_fuel(&mut caller).await) })
+    })
+}
+
+async fn more_fuel(caller: &mut Caller<'_, State>) -> i64 {
+    let slices = slices_owed(caller);
+    caller.data().control.used_up(slices.cast_unsigned());
+    give_way().await;
+    let meter = &mut caller.data_mut().meter;
+    let more = meter.slice.saturating_mul(slices);
+    meter.given = meter.given.saturating_add(more);
+    more
 }
 
 /// Returns how many slices the guest needs to have fuel again: one, or more after a loop that did

@@ -79,6 +79,7 @@ codes! {
     BundleOther = "bundle.other", Machine;
     BundleForeign = "bundle.foreign", Machine;
     BundleTarget = "bundle.target", Caller;
+    BundleNative = "bundle.native", Caller;
     BundleMissing = "bundle.missing", Caller;
     BundleFixed = "bundle.fixed", Caller;
 
@@ -112,6 +113,7 @@ codes! {
     BakeInterrupt = "bake.interrupt", Engine;
     BakeRefused = "bake.refused", Engine;
     BakePackage = "bake.package", Machine;
+    BakeExtension = "bake.extension", Caller;
     BakeDownload = "bake.download", Machine;
     BakeSystem = "bake.system", Machine;
 

@@ -31,6 +31,8 @@ mod integers;
 mod lasting;
 mod limits;
 mod metering;
+#[cfg(feature = "compile")]
+mod native;
 #[cfg(all(target_os = "linux", feature = "compile"))]
 mod pathless;
 mod places;

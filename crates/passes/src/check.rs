@@ -12,6 +12,8 @@
 //!   of operators.
 //! * **Fuel only decreases**, except when the host adds some: no other code writes to its counter,
 //!   and iterations counted in a local are subtracted on every exit.
+//! * **In an extension, every call that leaves it checks the fuel first**, and functions that an
+//!   indirect call of another module may reach return soon.
 //! * **No instruction takes time given by an operand.** Memory is copied and filled in pieces, each
 //!   after its own check; instructions on tables and other kinds of calls are rejected.
 
@@ -60,15 +62,40 @@ const FEATURES: WasmFeatures = WasmFeatures::MVP
     .union(WasmFeatures::SIGN_EXTENSION)
     .union(WasmFeatures::SIMD);
 
+/// Maximum number of operators that a function of an extension may run without a check if it is in
+/// the table: what the main module must assume of its indirect calls.
+pub(crate) const LINKED_WAY: u64 = 50_000;
+
 /// Checks `module`.
 ///
 /// # Errors
 ///
 /// If that cannot be proved.
 pub fn check(module: &[u8]) -> Result<(), CheckError> {
-    Validator::new_with_features(FEATURES).validate_all(module)?;
-    let found = Found::in_module(module)?;
+    validate(module)?;
+    let found = Found::in_module(module, false)?;
     let named = found.named()?;
+    check_found(module, found, named)
+}
+
+/// Checks an extension: it and any module that passes [`check`] stop together.
+///
+/// # Errors
+///
+/// If that cannot be proved.
+pub fn check_extension(module: &[u8]) -> Result<(), CheckError> {
+    validate(module)?;
+    let found = Found::in_module(module, true)?;
+    let named = found.named_in_extension()?;
+    check_found(module, found, named)
+}
+
+fn validate(module: &[u8]) -> Result<(), CheckError> {
+    Validator::new_with_features(FEATURES).validate_all(module)?;
+    Ok(())
+}
+
+fn check_found(module: &[u8], found: Found, named: Named) -> Result<(), CheckError> {
     let mut functions: Vec<Body> = (0..found.imports).map(|_| Body::default()).collect();
     let mut slow = None;
     let mut bodies = Vec::new();
@@ -95,6 +122,9 @@ pub fn check(module: &[u8]) -> Result<(), CheckError> {
     if in_table.contains(&named.refuel) {
         return Err(CheckError::Module("what gives fuel can be called through a table"));
     }
+    if found.is_extension && in_table.iter().any(|&index| index < found.imports) {
+        return Err(CheckError::Module("an import can be called through a table"));
+    }
     for &export in found.exports.iter().filter(|&&export| export >= found.imports) {
         if !functions[export as usize].looks {
             return Err(CheckError::Function {
@@ -103,12 +133,20 @@ pub fn check(module: &[u8]) -> Result<(), CheckError> {
             });
         }
     }
-    calls::check(&functions, &in_table)
+    let bounds = match (found.is_extension, found.is_open) {
+        (true, _) => calls::Bounds::EXTENSION,
+        (false, true) => calls::Bounds::OPEN,
+        (false, false) => calls::Bounds::ALONE,
+    };
+    calls::check(&functions, &in_table, &bounds)
 }
 
 /// Properties of the whole module.
 #[derive(Default)]
 struct Found {
+    is_extension: bool,
+    /// Whether it exports functions for extensions.
+    is_open: bool,
     imports: u32,
     /// The function that adds fuel, with its type.
     refuel: Vec<(u32, u32)>,
@@ -116,9 +154,13 @@ struct Found {
     giving_types: Vec<u32>,
     /// For each global, whether it is suitable as the counter.
     counters: Vec<bool>,
+    /// The imported counter of an extension.
+    shared_counters: Vec<u32>,
     /// Exported globals, by name.
     exported_globals: Vec<(bool, u32)>,
     exports: Vec<u32>,
+    /// Functions exported for extensions.
+    linked: Vec<u32>,
     in_table: Vec<u32>,
 }
 
@@ -126,10 +168,18 @@ struct Found {
 const FUEL: &str = "belljar.fuel";
 /// Import that adds fuel.
 const REFUEL: (&str, &str) = ("belljar", "refuel");
+/// Module from which an extension imports the main module's exports, and the names of its state.
+const MAIN: &str = "main";
+const STACK_POINTER: &str = "belljar.stack_pointer";
+/// Prefix of the export names of functions that only extensions call.
+const LINKED: &str = "link:";
 
 impl Found {
-    fn in_module(module: &[u8]) -> Result<Self, CheckError> {
-        let mut found = Self::default();
+    fn in_module(module: &[u8], is_extension: bool) -> Result<Self, CheckError> {
+        let mut found = Self {
+            is_extension,
+            ..Self::default()
+        };
         for payload in Parser::new(0).parse_all(module) {
             match payload? {
                 Payload::TypeSection(section) => {
@@ -147,15 +197,34 @@ impl Found {
                             TypeRef::Func(ty) => {
                                 if (import.module, import.name) == REFUEL {
                                     found.refuel.push((found.imports, ty));
+                                } else if is_extension
+                                    && !(import.module == MAIN && import.name.starts_with(LINKED))
+                                {
+                                    return Err(CheckError::Module("it imports of the host"));
                                 }
                                 found.imports += 1;
                             }
                             TypeRef::Tag(_) => {}
+                            TypeRef::Memory(_) | TypeRef::Table(_)
+                                if is_extension && import.module == MAIN => {}
+                            TypeRef::Global(ty) if is_extension && import.module == MAIN => {
+                                let is_counter = import.name == FUEL;
+                                if !is_counter && import.name != STACK_POINTER {
+                                    return Err(CheckError::Module("it imports state"));
+                                }
+                                if is_counter {
+                                    found.shared_counters.push(found.counters.len() as u32);
+                                }
+                                found.counters.push(ty.mutable && ty.content_type == ValType::I64);
+                            }
                             _ => return Err(CheckError::Module("it imports state")),
                         }
                     }
                 }
                 Payload::TableSection(section) => {
+                    if is_extension && section.count() > 0 {
+                        return Err(OWN_STATE);
+                    }
                     for table in section {
                         if let wasmparser::TableInit::Expr(value) = table?.init {
                             references(&value, &mut found.in_table)?;
@@ -166,6 +235,9 @@ impl Found {
                     for global in section {
                         let global = global?;
                         let ty = global.ty;
+                        if is_extension && ty.mutable {
+                            return Err(OWN_STATE);
+                        }
                         found.counters.push(ty.mutable && ty.content_type == ValType::I64);
                         references(&global.init_expr, &mut found.in_table)?;
                     }
@@ -173,7 +245,17 @@ impl Found {
                 Payload::ExportSection(section) => {
                     for export in section {
                         let export = export?;
+                        if is_extension && export.kind != ExternalKind::Func {
+                            return Err(OWN_STATE);
+                        }
                         match export.kind {
+                            // They are called after a check by the extension.
+                            ExternalKind::Func
+                                if !is_extension && export.name.starts_with(LINKED) =>
+                            {
+                                found.is_open = true;
+                                found.linked.push(export.index);
+                            }
                             ExternalKind::Func => found.exports.push(export.index),
                             ExternalKind::Global => {
                                 found.exported_globals.push((export.name == FUEL, export.index));
@@ -198,6 +280,12 @@ impl Found {
                         }
                     }
                 }
+                Payload::MemorySection(section) if is_extension && section.count() > 0 => {
+                    return Err(OWN_STATE);
+                }
+                Payload::DataSection(section) if is_extension && section.count() > 0 => {
+                    return Err(OWN_STATE);
+                }
                 Payload::StartSection { .. } => {
                     return Err(CheckError::Module("it has a start function"));
                 }
@@ -209,12 +297,7 @@ impl Found {
 
     /// Returns the counter and the function that adds fuel. Each must exist once.
     fn named(&self) -> Result<Named, CheckError> {
-        let [(refuel, ty)] = self.refuel[..] else {
-            return Err(CheckError::Module("fuel does not come from one import"));
-        };
-        if !self.giving_types.contains(&ty) || self.exports.contains(&refuel) {
-            return Err(CheckError::Module("what gives fuel is not what it should be"));
-        }
+        let refuel = self.refuel()?;
         let counters: Vec<u32> =
             self.exported_globals.iter().filter(|(is, _)| *is).map(|&(_, index)| index).collect();
         let [fuel] = counters[..] else {
@@ -224,9 +307,41 @@ impl Found {
         if exported != 1 || self.counters.get(fuel as usize) != Some(&true) {
             return Err(CheckError::Module("the counter is not what it should be"));
         }
-        Ok(Named { fuel, refuel })
+        Ok(Named {
+            fuel,
+            refuel,
+            leaving: None,
+        })
+    }
+
+    /// Returns the function that adds fuel, which must exist once.
+    fn refuel(&self) -> Result<u32, CheckError> {
+        let [(refuel, ty)] = self.refuel[..] else {
+            return Err(CheckError::Module("fuel does not come from one import"));
+        };
+        let mut exports = self.exports.iter().chain(&self.linked);
+        if !self.giving_types.contains(&ty) || exports.any(|&export| export == refuel) {
+            return Err(CheckError::Module("what gives fuel is not what it should be"));
+        }
+        Ok(refuel)
+    }
+
+    /// Does the same as [`Self::named`] for an extension, which imports the counter.
+    fn named_in_extension(&self) -> Result<Named, CheckError> {
+        let refuel = self.refuel()?;
+        match self.shared_counters[..] {
+            [fuel] if self.counters.get(fuel as usize) == Some(&true) => Ok(Named {
+                fuel,
+                refuel,
+                leaving: Some(self.imports),
+            }),
+            _ => Err(CheckError::Module("the counter is not what it should be")),
+        }
     }
 }
+
+/// All that an extension may change belongs to the main module, so that images have it.
+const OWN_STATE: CheckError = CheckError::Module("it has state of its own");
 
 /// Records the functions that a constant refers to.
 fn references(value: &ConstExpr<'_>, found: &mut Vec<u32>) -> Result<(), CheckError> {

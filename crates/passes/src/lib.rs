@@ -8,6 +8,7 @@
 
 mod check;
 mod integers;
+mod link;
 mod meter;
 mod tier;
 mod tiers;
@@ -16,8 +17,11 @@ use std::time::Instant;
 
 use wasmparser::{BinaryReaderError, ImportSectionReader, TypeRef};
 
-pub use check::{CheckError, check};
+pub use check::{CheckError, check, check_extension};
 pub use integers::IntegersError;
+pub use link::{
+    CONSTRUCTORS, Extension, LINKED, LinkError, Linked, MAIN, Needs, Place, STACK_POINTER, Targets,
+};
 pub use meter::{FUEL, MAX_QUIET, OVERRUN, REFUEL};
 pub use tier::{LIBRARIES, Library, Tier};
 pub use tiers::MISSING;
@@ -107,6 +111,32 @@ pub fn on_code(code: Vec<u8>) -> Result<Vec<u8>, PassError> {
     check(&code)?;
     tracing::debug!(elapsed = ?started.elapsed(), "checked the module");
     Ok(code)
+}
+
+/// Returns the whole module with exports and room for extensions. Its code does not change.
+///
+/// # Errors
+///
+/// If the module is not as expected.
+pub fn open_for_extensions(module: &[u8]) -> Result<Vec<u8>, PassError> {
+    link::open(module)
+}
+
+/// Meters a linked extension, and proves that it and the main module stop.
+///
+/// # Errors
+///
+/// If it cannot be metered, or the proof fails.
+pub fn on_extension(module: &[u8]) -> Result<Vec<u8>, PassError> {
+    let module = meter::apply_to_extension(module)?;
+    check_extension(&module)?;
+    Ok(module)
+}
+
+/// Returns a key of the linker: extensions and the code of modules that are open for them depend on
+/// it.
+pub fn link_version() -> String {
+    format!("link {} {}", link::VERSION, meter::EXTENSION_VERSION)
 }
 
 fn apply(passes: &[Pass], mut module: Vec<u8>, tier: Tier) -> Result<Vec<u8>, PassError> {

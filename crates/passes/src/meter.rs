@@ -29,6 +29,12 @@ pub const MAX_QUIET: u64 = 1 << 34;
 
 pub(super) const VERSION: u32 = 5;
 
+/// Increased with every change of metered extensions.
+pub(super) const EXTENSION_VERSION: u32 = 1;
+
+/// Module and name of the imported global with the remaining fuel, in extensions.
+const SHARED_FUEL: (&str, &str) = (crate::link::MAIN, FUEL);
+
 /// The longest path in a function in the Python module's table that makes no indirect calls. All
 /// tiers use this value, even if their own is smaller, so that the same functions are chosen on
 /// every tier.
@@ -37,9 +43,30 @@ pub(super) const TABLE_WAY: u64 = 49_963;
 /// Makes `module` count its work. An indirect call is assumed to run `table_way` operators without
 /// a check, or more if there is such a function.
 pub(super) fn apply(module: &[u8], table_way: u64) -> Result<Vec<u8>, PassError> {
-    let analysed = analyse::analyse(module)?;
-    let cut = cut_set::cut_set(&analysed, table_way);
+    let analysed = analyse::analyse(module, Kind::Main)?;
+    let ways = cut_set::Ways {
+        through_table: table_way,
+        ..cut_set::Ways::MAIN
+    };
+    let cut = cut_set::cut_set(&analysed, &ways);
     rewrite::rewrite(module, &analysed, &cut)
+}
+
+/// Makes an extension count its work on the main module's counter. Every call that leaves the
+/// extension checks the fuel first, so calls of imports and indirect calls are part of no way.
+pub(super) fn apply_to_extension(module: &[u8]) -> Result<Vec<u8>, PassError> {
+    let analysed = analyse::analyse(module, Kind::Extension)?;
+    let cut = cut_set::cut_set(&analysed, &cut_set::Ways::EXTENSION);
+    rewrite::rewrite(module, &analysed, &cut)
+}
+
+/// Kind of a module.
+#[derive(Clone, Copy, PartialEq, Eq, Default)]
+enum Kind {
+    #[default]
+    Main,
+    /// A module that shares the state of the main module.
+    Extension,
 }
 
 /// Returns the error for a module that the pass cannot meter.

@@ -55,7 +55,7 @@ fn refused(error: reencode::Error) -> PassError {
 }
 
 /// The parsed module.
-struct Parsed<'a> {
+pub(crate) struct Parsed<'a> {
     module: &'a [u8],
     types: u32,
     /// Number of imported functions, which come first in the index space.
@@ -63,13 +63,14 @@ struct Parsed<'a> {
     /// Types of the defined functions.
     functions: Vec<u32>,
     bodies: Vec<FunctionBody<'a>>,
-    names: Vec<(u32, &'a str)>,
+    /// Names of functions, by index.
+    pub names: Vec<(u32, &'a str)>,
     exported: Vec<u32>,
     in_table: Vec<u32>,
 }
 
 impl<'a> Parsed<'a> {
-    fn new(module: &'a [u8]) -> Result<Self, PassError> {
+    pub fn new(module: &'a [u8]) -> Result<Self, PassError> {
         let mut parsed = Self {
             module,
             types: 0,
@@ -166,7 +167,7 @@ impl<'a> Parsed<'a> {
     }
 
     /// Returns the start of each library, as an index of a defined function.
-    fn starts(&self, libraries: &[Library]) -> Result<Vec<usize>, PassError> {
+    pub fn starts(&self, libraries: &[Library]) -> Result<Vec<usize>, PassError> {
         let mut starts = vec![None; libraries.len()];
         for &(index, name) in &self.names {
             if let Some(library) = libraries.iter().position(|library| library.first == name) {
@@ -188,7 +189,8 @@ impl<'a> Parsed<'a> {
         Ok(starts)
     }
 
-    fn defined(&self, index: u32) -> Option<usize> {
+    /// Returns the index of a function among the defined ones.
+    pub fn defined(&self, index: u32) -> Option<usize> {
         index.checked_sub(self.imports).map(|at| at as usize)
     }
 }

@@ -76,6 +76,12 @@ pub enum BundleError {
         /// Why it is impossible.
         reason: String,
     },
+    /// The image has native packages, whose code bundles do not contain.
+    #[error("the image {image} has native packages, which a bundle cannot contain")]
+    Native {
+        /// The image.
+        image: String,
+    },
     /// A runtime that runs from a bundle cannot make or change bundles.
     #[error("cannot {action}: this runtime runs from the bundle {path}, which is read-only",
             path = path.display())]
@@ -106,6 +112,7 @@ impl Coded for BundleError {
             Self::Foreign { .. } | Self::Code { .. } => Code::BundleForeign,
             Self::NoCompiler => Code::BundleMissing,
             Self::Target { .. } => Code::BundleTarget,
+            Self::Native { .. } => Code::BundleNative,
             Self::Fixed { .. } => Code::BundleFixed,
         }
     }
@@ -159,6 +166,7 @@ impl Hint for BundleError {
                     .into()
             }
             Self::Target { .. } => "`belljar bundle --help` says which there are".into(),
+            Self::Native { .. } => "run it from a cache, without --bundle".into(),
             Self::Fixed { .. } => "do it in a cache, without --bundle and BELLJAR_BUNDLE".into(),
         })
     }

@@ -15,6 +15,8 @@ use crate::limits::MAX_IMAGE_MANIFEST;
 const MAGIC: &[u8; 8] = b"belljar\x1a";
 /// Increased by every change that an older program would misread.
 pub(super) const VERSION: u32 = 1;
+/// Version of images with extensions.
+const VERSION_WITH_EXTENSIONS: u32 = 2;
 /// Magic, version, manifest length, memory offset, memory length, two hashes.
 const HEADER: usize = 8 + 4 + 4 + 8 + 8 + 32 + 32;
 /// Maximum size of a 32-bit memory.
@@ -50,6 +52,24 @@ pub(crate) struct Manifest {
     /// Memory reserved in the image, so that a run need not request it from the guest; missing if
     /// `interrupt` is.
     pub reserved: Option<Reserved>,
+    /// Native extensions, in the order in which they were linked.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub extensions: Vec<Extension>,
+}
+
+/// A native extension, whose data is in the memory.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub(crate) struct Extension {
+    /// Name of the Python module.
+    pub module: String,
+    /// SHA-256 of the file in the package.
+    pub file: String,
+    /// SHA-256 of the linked module, whose addresses and slots are final.
+    pub linked: String,
+    /// Address of its data.
+    pub memory: u32,
+    /// Its first table slot, and one more than its last.
+    pub slots: (u32, u32),
 }
 
 /// Memory that the guest's allocator reserved while the image was built.
@@ -84,11 +104,15 @@ pub(super) struct Head {
 
 /// Writes an image; zero blocks become holes.
 pub(super) fn write(file: &mut File, manifest: &Manifest, memory: &[u8]) -> io::Result<()> {
+    let version = match manifest.extensions[..] {
+        [] => VERSION,
+        _ => VERSION_WITH_EXTENSIONS,
+    };
     let manifest = serde_json::to_vec_pretty(manifest)?;
     let offset = (HEADER + manifest.len()).next_multiple_of(PAGE) as u64;
     let mut head = Vec::with_capacity(HEADER + manifest.len());
     head.extend_from_slice(MAGIC);
-    head.extend_from_slice(&VERSION.to_le_bytes());
+    head.extend_from_slice(&version.to_le_bytes());
     head.extend_from_slice(&u32::try_from(manifest.len()).unwrap_or(u32::MAX).to_le_bytes());
     head.extend_from_slice(&offset.to_le_bytes());
     head.extend_from_slice(&(memory.len() as u64).to_le_bytes());
@@ -127,7 +151,8 @@ pub(super) fn read_head(mut file: impl Read, size: u64, path: &Path) -> Result<H
     if take::<8>(&mut fields) != *MAGIC {
         return Err(bad("it does not begin like an image"));
     }
-    if u32::from_le_bytes(take(&mut fields)) != VERSION {
+    let version = u32::from_le_bytes(take(&mut fields));
+    if ![VERSION, VERSION_WITH_EXTENSIONS].contains(&version) {
         return Err(bad("it was written by another version of belljar"));
     }
     let manifest_length = u32::from_le_bytes(take(&mut fields)) as usize;

@@ -65,6 +65,7 @@ fn manifest() -> Manifest {
             answer: 2_048,
             answer_bytes: 4_096,
         }),
+        extensions: Vec::new(),
     }
 }
 

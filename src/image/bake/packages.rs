@@ -9,6 +9,7 @@ use std::sync::Arc;
 use belljar_files::Packed;
 use serde::{Deserialize, Serialize};
 
+use super::extensions::NativeModule;
 use crate::artifact::cache::seal::{self, hash_bytes, hash_file};
 use crate::artifact::cache::{
     Cache, CacheError, create_atomically, create_sealed, not_upgraded, pip,
@@ -64,8 +65,9 @@ pub(crate) fn lock_packages(
     recipe_path: &Path,
     progress: &dyn Progress,
 ) -> Result<Vec<LockedPackage>, BakeError> {
+    let wheels = copy_wheels(cache, recipe, recipe_path)?;
     if recipe.packages.is_empty() {
-        return Ok(Vec::new());
+        return Ok(wheels);
     }
     let lock_path = recipe_path.with_extension("lock");
     let lock: LockFile = match fs::read_to_string(&lock_path) {
@@ -84,7 +86,7 @@ pub(crate) fn lock_packages(
         Some(expected) if expected != packages => {
             Err(broken(recipe, &lock_path, "its hashes are not those of the downloaded files"))
         }
-        Some(_) => Ok(packages),
+        Some(_) => Ok([packages, wheels].concat()),
         None => {
             let lock = LockFile {
                 requirements: recipe.packages.clone(),
@@ -93,9 +95,53 @@ pub(crate) fn lock_packages(
             let text =
                 toml::to_string(&lock).map_err(|e| broken(recipe, &lock_path, &e.to_string()))?;
             create_atomically(&lock_path, |file| io::Write::write_all(file, text.as_bytes()))?;
-            Ok(packages)
+            Ok([packages, wheels].concat())
         }
     }
+}
+
+/// Copies the recipe's wheel files into the cache.
+fn copy_wheels(
+    cache: &Cache,
+    recipe: &Recipe,
+    recipe_path: &Path,
+) -> Result<Vec<LockedPackage>, BakeError> {
+    let mut packages = Vec::new();
+    for wheel in &recipe.wheels {
+        let path = recipe_path.parent().unwrap_or(Path::new("")).join(wheel);
+        let folder = cache.dir(WHEELS)?;
+        let mut copy = tempfile::NamedTempFile::new_in(&folder)
+            .map_err(CacheError::io("create a file in", &folder))?;
+        let mut file = File::open(&path).map_err(CacheError::io("open", &path))?;
+        io::copy(&mut file, &mut copy).map_err(CacheError::io("copy", &path))?;
+        let package = package_of(recipe, &path, hash_file(copy.path())?)?;
+        if !TAGS.iter().any(|tag| package.file.ends_with(tag)) {
+            return Err(broken(recipe, &path, "it is for another platform than belljar's"));
+        }
+        let kept = package.wheel(cache);
+        copy.persist(&kept)
+            .map_err(|e| CacheError::io("rename a finished file to", &kept)(e.error))?;
+        packages.push(package);
+    }
+    Ok(packages)
+}
+
+/// Endings of the names of wheels that can be used.
+const TAGS: [&str; 2] = ["-none-any.whl", "-belljar_wasm32.whl"];
+
+/// Returns the package in a wheel, according to the wheel's name.
+fn package_of(recipe: &Recipe, wheel: &Path, sha256: String) -> Result<LockedPackage, BakeError> {
+    let file = wheel.file_name().unwrap_or_default().to_string_lossy().into_owned();
+    let mut parts = file.splitn(3, '-');
+    let (Some(name), Some(version)) = (parts.next(), parts.next()) else {
+        return Err(broken(recipe, wheel, "its name is not that of a wheel"));
+    };
+    Ok(LockedPackage {
+        name: name.to_owned(),
+        version: version.to_owned(),
+        sha256,
+        file,
+    })
 }
 
 /// Reads the packages in the text of a lock file.
@@ -167,17 +213,7 @@ fn download(
         })?;
     let mut packages = Vec::new();
     for wheel in wheels {
-        let file = wheel.file_name().unwrap_or_default().to_string_lossy().into_owned();
-        let mut parts = file.splitn(3, '-');
-        let (Some(name), Some(version)) = (parts.next(), parts.next()) else {
-            return Err(broken(recipe, &wheel, "its name is not that of a wheel"));
-        };
-        let package = LockedPackage {
-            name: name.to_owned(),
-            version: version.to_owned(),
-            sha256: hash_file(&wheel)?,
-            file: file.clone(),
-        };
+        let package = package_of(recipe, &wheel, hash_file(&wheel)?)?;
         let kept = package.wheel(cache);
         fs::rename(&wheel, &kept).map_err(CacheError::io("rename a finished file to", &kept))?;
         packages.push(package);
@@ -226,7 +262,9 @@ pub(crate) fn pack(
         };
         if seal::check(&path).is_err() {
             cache.dir(PACKAGES)?;
-            let files = files_of(cache, image, packages)?;
+            let mut files = files_of(cache, image, packages)?;
+            // They are linked, and not imported from files.
+            files.retain(|path, _| NativeModule::name_of(path).is_none());
             create_sealed(&path, |file| Packed::pack(&files, file))?;
         }
     }
@@ -234,6 +272,21 @@ pub(crate) fn pack(
     // If this fails, the directory is removed with the image.
     let _ = fs::remove_dir_all(earlier_directory(cache, &name));
     Ok(Some(opened))
+}
+
+/// Returns the native modules of the packages, by path.
+pub(crate) fn native_modules(
+    cache: &Cache,
+    image: &str,
+    packages: &[LockedPackage],
+) -> Result<Vec<NativeModule>, BakeError> {
+    let native: Vec<LockedPackage> =
+        packages.iter().filter(|package| package.file.ends_with(TAGS[1])).cloned().collect();
+    let modules = files_of(cache, image, &native)?.into_iter().filter_map(|(path, file)| {
+        let name = NativeModule::name_of(&path)?;
+        Some(NativeModule { name, file })
+    });
+    Ok(modules.collect())
 }
 
 /// Opens packed packages.

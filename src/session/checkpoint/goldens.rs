@@ -148,6 +148,7 @@ pub(super) fn image() -> Arc<Image> {
         stack_pointer: 0,
         interrupt: None,
         reserved: None,
+        extensions: Vec::new(),
     };
     let folder = tempfile::tempdir().unwrap();
     let file = folder.path().join("golden.image");

@@ -28,6 +28,9 @@ pub(super) struct Named {
     pub fuel: u32,
     /// The imported function that adds fuel.
     pub refuel: u32,
+    /// In an extension, the number of imported functions: calls of these, and indirect calls, must
+    /// follow a check.
+    pub leaving: Option<u32>,
 }
 
 /// Properties of a function for checking calls.
@@ -291,12 +294,21 @@ impl Walk<'_> {
             O::Call { function_index } => {
                 if !self.allowed[at] {
                     self.is_loud()?;
-                    self.found.callees.push(*function_index);
+                    let leaving = self.shapes.named.leaving;
+                    if leaving.is_some_and(|imports| *function_index < imports) {
+                        self.follows_check(at)?;
+                    } else {
+                        self.found.callees.push(*function_index);
+                    }
                 }
             }
             O::CallIndirect { .. } => {
                 self.is_loud()?;
-                self.found.indirect_calls += 1;
+                if self.shapes.named.leaving.is_some() {
+                    self.follows_check(at)?;
+                } else {
+                    self.found.indirect_calls += 1;
+                }
             }
             O::MemoryGrow { .. } | O::Throw { .. } | O::ThrowRef => self.is_loud()?,
             O::MemoryCopy { .. } | O::MemoryFill { .. } => return self.bulk(at),
@@ -423,6 +435,18 @@ impl Walk<'_> {
         if self.frames.iter().any(|frame| matches!(frame, Frame::Quiet(_))) {
             return Err("calls from a quiet loop");
         }
+        Ok(())
+    }
+
+    /// Checks that a call that leaves an extension follows a fuel check.
+    fn follows_check(&mut self, at: usize) -> Verdict {
+        let Some(before) = at.checked_sub(LOOK) else {
+            return Err("leaves an extension without a look at the fuel");
+        };
+        if !self.shapes.loud(&self.operators[before..at]) {
+            return Err("leaves an extension without a look at the fuel");
+        }
+        self.allow(before, LOOK);
         Ok(())
     }
 

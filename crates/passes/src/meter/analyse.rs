@@ -5,15 +5,19 @@ use wasmparser::{
     TypeRef,
 };
 
-use super::{PassError, unsupported};
+use super::{Kind, PassError, unsupported};
+use crate::link::LINKED;
 
 /// A module as a graph of function calls.
 #[derive(Default)]
 pub(super) struct Analysed {
+    pub kind: Kind,
     /// Number of imported functions, which come first in the index space.
     pub imports: u32,
     pub types: u32,
     pub globals: u32,
+    /// Number of imported globals, which come first in the index space.
+    pub imported_globals: u32,
     /// All functions by index; imported ones have no body.
     pub functions: Vec<Function>,
 }
@@ -48,8 +52,11 @@ pub(super) struct Loop {
     pub quiet: bool,
 }
 
-pub(super) fn analyse(module: &[u8]) -> Result<Analysed, PassError> {
-    let mut found = Analysed::default();
+pub(super) fn analyse(module: &[u8], kind: Kind) -> Result<Analysed, PassError> {
+    let mut found = Analysed {
+        kind,
+        ..Analysed::default()
+    };
     let mut parameters = Vec::new();
     let mut next = 0;
     let mut in_table = Vec::new();
@@ -66,7 +73,10 @@ pub(super) fn analyse(module: &[u8]) -> Result<Analysed, PassError> {
                 for import in section.into_imports() {
                     match import?.ty {
                         TypeRef::Func(ty) => found.push(&parameters, ty)?,
-                        TypeRef::Global(_) => found.globals += 1,
+                        TypeRef::Global(_) => {
+                            found.globals += 1;
+                            found.imported_globals += 1;
+                        }
                         _ => {}
                     }
                 }
@@ -93,7 +103,8 @@ pub(super) fn analyse(module: &[u8]) -> Result<Analysed, PassError> {
             Payload::ExportSection(section) => {
                 for export in section {
                     let export = export?;
-                    if export.kind == ExternalKind::Func {
+                    // The host does not call what is exported for extensions.
+                    if export.kind == ExternalKind::Func && !export.name.starts_with(LINKED) {
                         exported.push(export.index);
                     }
                 }
@@ -117,8 +128,13 @@ pub(super) fn analyse(module: &[u8]) -> Result<Analysed, PassError> {
             Payload::CodeSectionEntry(body) => {
                 let index = found.imports as usize + next;
                 next += 1;
-                let function = found.functions.get_mut(index);
-                function.ok_or(NO_SUCH_FUNCTION)?.look_at(&body, &mut in_table)?;
+                let imports = found.imports;
+                let function = found.functions.get_mut(index).ok_or(NO_SUCH_FUNCTION)?;
+                function.look_at(&body, &mut in_table)?;
+                if kind == Kind::Extension {
+                    function.callees.retain(|&callee| callee >= imports);
+                    function.indirect_calls = 0;
+                }
             }
             _ => {}
         }

@@ -13,11 +13,14 @@ use wasmparser::{FunctionBody, Operator, Parser, Payload};
 use super::analyse::{self, Analysed};
 use super::body::{Added, Body};
 use super::helpers;
-use super::{FUEL, MAX_QUIET, PassError, REFUEL, unsupported};
+use super::{FUEL, Kind, MAX_QUIET, PassError, REFUEL, SHARED_FUEL, unsupported};
 
 /// Maximum cost of a function entry or loop iteration. An iteration through a thousand instructions
 /// rarely runs all of them: the interpreter's main loop, for example.
 const MAX_COST: u64 = 64;
+
+/// Cost of a call that leaves an extension.
+const LEAVING: i64 = 1;
 
 /// Returns the rewritten module.
 pub(super) fn rewrite(
@@ -28,14 +31,21 @@ pub(super) fn rewrite(
     let imports = analysed.imports;
     // One more function is imported, which increases all other indices by one.
     let slow = analysed.functions.len() as u32 + 1;
+    let kind = analysed.kind;
     let added = Added {
-        fuel: analysed.globals,
+        fuel: match kind {
+            Kind::Main => analysed.globals,
+            Kind::Extension => analysed.imported_globals,
+        },
         refuel: imports,
         slow,
         copy: slow + 1,
         fill: slow + 2,
     };
-    let mut renumber = Renumber { imports };
+    let mut renumber = Renumber {
+        imports,
+        own_globals: (kind == Kind::Extension).then_some(analysed.imported_globals),
+    };
     let mut out = Sections::default();
     for payload in Parser::new(0).parse_all(module) {
         match payload? {
@@ -93,7 +103,7 @@ pub(super) fn rewrite(
     if out.code.len() as usize + imports as usize != analysed.functions.len() {
         return Err(BROKEN);
     }
-    out.add(added, analysed.types);
+    out.add(added, analysed.types, kind);
     Ok(out.finish())
 }
 
@@ -123,22 +133,27 @@ struct Sections {
 
 impl Sections {
     /// Adds the meter's items after the existing ones.
-    fn add(&mut self, added: Added, types: u32) {
+    fn add(&mut self, added: Added, types: u32, kind: Kind) {
         let (refuel, slow, bulk) = (types, types + 1, types + 2);
         self.types.ty().function([], [ValType::I64]);
         self.types.ty().function([], []);
         self.types.ty().function([ValType::I32; 3], []);
         self.imports.import(REFUEL.0, REFUEL.1, EntityType::Function(refuel));
         self.functions.function(slow).function(bulk).function(bulk);
-        self.globals.global(
-            GlobalType {
-                val_type: ValType::I64,
-                mutable: true,
-                shared: false,
-            },
-            &ConstExpr::i64_const(0),
-        );
-        self.exports.export(FUEL, ExportKind::Global, added.fuel);
+        let counter = GlobalType {
+            val_type: ValType::I64,
+            mutable: true,
+            shared: false,
+        };
+        match kind {
+            Kind::Main => {
+                self.globals.global(counter, &ConstExpr::i64_const(0));
+                self.exports.export(FUEL, ExportKind::Global, added.fuel);
+            }
+            Kind::Extension => {
+                self.imports.import(SHARED_FUEL.0, SHARED_FUEL.1, counter);
+            }
+        }
         helpers::write(added, &mut self.code);
     }
 
@@ -167,6 +182,14 @@ impl Sections {
 #[derive(Clone, Copy)]
 struct Renumber {
     imports: u32,
+    /// The first global after an imported counter, if it is imported.
+    own_globals: Option<u32>,
+}
+
+impl Renumber {
+    fn is_extension(self) -> bool {
+        self.own_globals.is_some()
+    }
 }
 
 impl Reencode for Renumber {
@@ -174,6 +197,11 @@ impl Reencode for Renumber {
 
     fn function_index(&mut self, index: u32) -> Result<u32, reencode::Error> {
         Ok(index.wrapping_add(u32::from(index >= self.imports)))
+    }
+
+    fn global_index(&mut self, index: u32) -> Result<u32, reencode::Error> {
+        let is_after = self.own_globals.is_some_and(|first| index >= first);
+        Ok(index.wrapping_add(u32::from(is_after)))
     }
 }
 
@@ -267,6 +295,14 @@ impl<'a> Rewriting<'a> {
                     if let Some(cost) = self.quiet_around() {
                         self.take_turns(&mut out, cost);
                     }
+                }
+                Operator::Call { function_index }
+                    if self.renumber.is_extension() && *function_index < self.renumber.imports =>
+                {
+                    out.look(LEAVING);
+                }
+                Operator::CallIndirect { .. } if self.renumber.is_extension() => {
+                    out.look(LEAVING);
                 }
                 Operator::MemoryCopy {
                     dst_mem: 0,

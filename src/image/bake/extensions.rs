@@ -1,0 +1,224 @@
+//! Links the native extensions of an image's packages to its interpreter.
+
+use std::collections::{BTreeMap, HashMap};
+use std::sync::PoisonError;
+
+use belljar_passes::{Extension, LinkError, Linked, Place, Targets};
+use serde::Deserialize;
+
+use super::{Oven, inittab};
+use crate::artifact::Codes;
+use crate::artifact::cache::seal::hash_bytes;
+use crate::artifact::image;
+use crate::image::error::BakeError;
+use crate::util::cause::Cause;
+
+/// A native module of a package.
+#[derive(Clone, Debug)]
+pub(crate) struct NativeModule {
+    /// Its name, with those of its packages.
+    pub name: String,
+    pub file: Vec<u8>,
+}
+
+/// Ending of the file of a native module, after its name.
+const ENDING: &str = ".cpython-315-belljar_wasm32.wasm";
+
+impl NativeModule {
+    /// Returns the module's name if `path` is the file of a native module.
+    pub(super) fn name_of(path: &str) -> Option<String> {
+        let name = path.strip_suffix(ENDING)?;
+        Some(name.strip_suffix("/__init__").unwrap_or(name).replace('/', "."))
+    }
+}
+
+/// Asks the guest for the addresses of its objects.
+const TELL: &str = include_str!("../../../python-wasm/linking/addresses.py");
+
+/// Adds names to those that Python's own importer knows.
+const ADD: &str = "(lambda names, sys=__import__('sys'): setattr(sys, 'builtin_module_names', \
+    tuple(sorted({*sys.builtin_module_names, *names}))))";
+
+/// Addresses of the guest's objects.
+#[derive(Default, Deserialize)]
+struct Addresses {
+    /// Addresses of data.
+    addresses: HashMap<String, u32>,
+    /// Values of variables, which have no known address.
+    words: HashMap<String, u32>,
+}
+
+/// Links all modules, in order, and returns their places.
+pub(super) async fn link(
+    oven: &mut Oven<'_>,
+    codes: &Codes,
+    before: &[image::Extension],
+    modules: &[NativeModule],
+) -> Result<Vec<image::Extension>, BakeError> {
+    if modules.is_empty() {
+        return Ok(Vec::new());
+    }
+    let targets = codes.targets()?;
+    oven.turn("asking for addresses", TELL).await?;
+    let told = {
+        let told = oven.told.lock().unwrap_or_else(PoisonError::into_inner);
+        serde_json::from_slice(&told).unwrap_or_default()
+    };
+    let mut linking = Linking {
+        codes,
+        slot: before.iter().map(|extension| extension.slots.1).max().unwrap_or(targets.first_slot),
+        targets,
+        told,
+        cells: BTreeMap::new(),
+        inits: Vec::new(),
+    };
+    let mut places = Vec::new();
+    for module in modules {
+        places.push(linking.link(oven, module).await?);
+    }
+    linking.publish(oven).await?;
+    Ok(places)
+}
+
+struct Linking<'a> {
+    codes: &'a Codes,
+    targets: Targets,
+    told: Addresses,
+    /// The next free table slot.
+    slot: u32,
+    /// Addresses of variables made for extensions.
+    cells: BTreeMap<String, u32>,
+    /// Names and table slots of the functions that create modules.
+    inits: Vec<(String, u32)>,
+}
+
+impl Linking<'_> {
+    async fn link(
+        &mut self,
+        oven: &mut Oven<'_>,
+        module: &NativeModule,
+    ) -> Result<image::Extension, BakeError> {
+        let image = oven.recipe.name.clone();
+        let failed = |error: LinkError| BakeError::Extension {
+            image: image.clone(),
+            module: module.name.clone(),
+            source: Cause::new(error),
+        };
+        let extension = Extension::read(&module.file).map_err(failed)?;
+        // Before the guest allocates anything.
+        extension.check(&self.targets).map_err(failed)?;
+        let mut data = BTreeMap::new();
+        for name in extension.data() {
+            let address = self.address(oven, name).await?;
+            let address = address.ok_or_else(|| LinkError::Data {
+                name: name.to_owned(),
+            });
+            data.insert(name.to_owned(), address.map_err(failed)?);
+        }
+        let needs = extension.needs();
+        let memory = oven.interpreter.instance().copy_in(&vec![0; needs.memory as usize]).await?;
+        if memory == 0 {
+            let why = "needs more memory than the interpreter can give it";
+            return Err(failed(LinkError::Unsupported(why)));
+        }
+        let place = Place {
+            memory,
+            slot: self.slot,
+        };
+        let linked = extension.link(place, &self.targets, &data).map_err(failed)?;
+        let own = module.name.rsplit('.').next().unwrap_or_default();
+        let init = linked.inits.get(own).copied().ok_or_else(|| LinkError::Init {
+            name: own.to_owned(),
+        });
+        self.inits.push((module.name.clone(), init.map_err(failed)?));
+        let sha256 = self.start(oven, &linked).await.map_err(|error| match error {
+            BakeError::Code(error) => BakeError::Extension {
+                image: image.clone(),
+                module: module.name.clone(),
+                source: Cause::new(error),
+            },
+            error => error,
+        })?;
+        let first = self.slot;
+        self.slot += needs.slots;
+        Ok(image::Extension {
+            module: module.name.clone(),
+            file: hash_bytes(&module.file),
+            linked: sha256,
+            memory,
+            slots: (first, self.slot),
+        })
+    }
+
+    /// Compiles a linked extension and adds it to the interpreter. Returns its SHA-256.
+    async fn start(&self, oven: &mut Oven<'_>, linked: &Linked) -> Result<String, BakeError> {
+        let sha256 = self.codes.keep_extension(&linked.module)?;
+        let native = self.codes.extension(&sha256)?;
+        let native = native.ok_or_else(|| oven.failed("linking", "it vanished".into()))?;
+        for (address, bytes) in &linked.data {
+            oven.interpreter.instance().write(*address, bytes)?;
+        }
+        oven.interpreter.instance().extend(&native, linked.has_constructors).await?;
+        Ok(sha256)
+    }
+
+    /// Returns the address of the interpreter's data, if it is known.
+    async fn address(&mut self, oven: &mut Oven<'_>, name: &str) -> Result<Option<u32>, BakeError> {
+        if let Some(address) = self.told.addresses.get(name).or_else(|| self.cells.get(name)) {
+            return Ok(Some(*address));
+        }
+        if name == "errno" {
+            let address = oven.interpreter.instance().errno().await?;
+            self.cells.extend(address.map(|address| (name.to_owned(), address)));
+            return Ok(address);
+        }
+        let Some(word) = self.told.words.get(name) else {
+            return Ok(None);
+        };
+        let cell = oven.interpreter.instance().copy_in(&word.to_le_bytes()).await?;
+        self.cells.insert(name.to_owned(), cell);
+        Ok(Some(cell))
+    }
+
+    /// Adds the modules to the interpreter's built-in ones.
+    async fn publish(&self, oven: &mut Oven<'_>) -> Result<(), BakeError> {
+        let found = inittab::find(oven.interpreter.instance().memory());
+        let found = found.ok_or_else(|| {
+            oven.failed("linking", "the list of built-in modules was not found".into())
+        })?;
+        let mut added = Vec::new();
+        for (name, slot) in &self.inits {
+            let mut name = name.clone().into_bytes();
+            name.push(0);
+            added.push((oven.interpreter.instance().copy_in(&name).await?, *slot));
+        }
+        for old in found {
+            let entries = old.entries.iter().chain(&added).chain(&[(0, 0)]);
+            let bytes: Vec<u8> = entries
+                .flat_map(|(name, function)| [name.to_le_bytes(), function.to_le_bytes()])
+                .flatten()
+                .collect();
+            let at = oven.interpreter.instance().copy_in(&bytes).await?;
+            for pointer in old.pointers {
+                oven.interpreter.instance().write(pointer, &at.to_le_bytes())?;
+            }
+        }
+        let names: Vec<&str> = self.inits.iter().map(|(name, _)| name.as_str()).collect();
+        let names = serde_json::to_string(&names).map_err(|e| BakeError::System(e.into()))?;
+        oven.turn("linking", &format!("{ADD}({names})")).await
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_module_is_named_after_its_path() {
+        let name = |path: &str| NativeModule::name_of(&format!("{path}{ENDING}"));
+        assert_eq!(name("_decimal").unwrap(), "_decimal");
+        assert_eq!(name("orjson/orjson").unwrap(), "orjson.orjson");
+        assert_eq!(name("pack/__init__").unwrap(), "pack");
+        assert_eq!(NativeModule::name_of("pack/module.wasm"), None);
+    }
+}

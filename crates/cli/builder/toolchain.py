@@ -202,9 +202,9 @@ class Toolchain:
         command += [f"-mcpu={compiler.CPU}", "-lc", "-lc++", "--verbose-link"]
         shown = output_of([*command, "-femit-bin=dummy.wasm"], cwd=work, env=self.environment)
         found = {Path(p).name: Path(p) for p in re.findall(r"\S+\.a\b", shown)}
-        kept = []
+        kept, available = [], offered(names)
         for library in ("libc.a", "libzigc.a", "libcompiler_rt.a"):
-            for name, data in select(found[library], names, whole=library == "libc.a"):
+            for name, data in select(found[library], names, available, library == "libc.a"):
                 path = work / f"{len(kept)}-{name}"
                 path.write_bytes(data)
                 kept.append(path)
@@ -214,7 +214,7 @@ class Toolchain:
             path = work / f"own-{source.stem}.o"
             self.compile("cc", source, path, made, ["-Wno-everything"])
             data = path.read_bytes()
-            path.write_bytes(wasm.symbols(data, lambda n: hidden(n) if n in names else n)[1])
+            path.write_bytes(wasm.symbols(data, lambda n: hidden(n) if n in available else n)[1])
             mine.append(path)
         cxx = self.build_cxx(zig.parent / "lib", work, made)
         library = made / "lib"
@@ -224,7 +224,7 @@ class Toolchain:
             output_of([zig, "ar", "rcs", archive, *objects], env=self.environment)
         shutil.copyfile(found["libc++.a"], library / "libc++.a")
         shutil.rmtree(work)
-        here = offered(names) | objects_of_engine(exceptions)
+        here = available | objects_of_engine(exceptions)
         (made / "artifact.txt").write_text("\n".join(sorted(here)) + "\n")
 
     def build_cxx(self, lib, work, made):
@@ -294,11 +294,11 @@ def hidden(name):
     return f"__private_{name}"
 
 
-def select(library, names, whole):
+def select(library, names, available, whole):
     """Returns the members of an archive that an extension may have of its own.
 
     With `whole` a member that defines a function of the artifact is left out, since it may have
-    state. Otherwise only those names are hidden.
+    state. Otherwise only the names that the engine's linker finds are hidden.
     """
     kept = []
     for index, (name, data) in enumerate(wasm.members(library.read_bytes())):
@@ -314,7 +314,7 @@ def select(library, names, whole):
             if functions & names or functions & HEAP or data_names & SHARED_DATA:
                 continue
         else:
-            hide = (names | HEAP) & functions
+            hide = (available | HEAP) & functions
             _, data = wasm.symbols(data, lambda n, hide=hide: hidden(n) if n in hide else n)
         kept.append((f"{index}-{Path(name).name.removesuffix('.obj').removesuffix('.o')}.o", data))
     return kept

@@ -72,7 +72,7 @@ def interrupt(*_):
 
 
 def watch_reader():
-    """Interrupts the build when nobody waits for its result any more."""
+    """Interrupts the build when the command that waits for its result has ended."""
     poll = select.poll()
     poll.register(sys.stdout.fileno(), 0)
     poll.poll()

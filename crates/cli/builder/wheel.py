@@ -89,16 +89,16 @@ def write_wheel(path, files, info):
         digest = base64.urlsafe_b64encode(hashlib.sha256(data).digest()).rstrip(b"=").decode()
         rows.writerow([name, f"sha256={digest}", len(data)])
     rows.writerow([f"{info}/RECORD", "", ""])
-    unfinished = tempfile.NamedTemporaryFile(dir=path.parent, prefix=".", delete=False)  # noqa: SIM115
+    handle, unfinished = tempfile.mkstemp(dir=path.parent, prefix=".")
     try:
-        with unfinished, zipfile.ZipFile(unfinished, "w") as archive:
+        with os.fdopen(handle, "wb") as out, zipfile.ZipFile(out, "w") as archive:
             for name, data in [*sorted(files.items()), (f"{info}/RECORD", record.getvalue())]:
                 entry = zipfile.ZipInfo(name, (1980, 1, 1, 0, 0, 0))
                 entry.compress_type = zipfile.ZIP_DEFLATED
                 entry.external_attr = 0o644 << 16
                 archive.writestr(entry, data)
-        os.chmod(unfinished.name, 0o644)
-        os.replace(unfinished.name, path)
+        os.chmod(unfinished, 0o644)
+        os.replace(unfinished, path)
     except BaseException:
-        os.unlink(unfinished.name)
+        os.unlink(unfinished)
         raise

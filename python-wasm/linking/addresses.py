@@ -84,6 +84,7 @@ def _tell():
         "PyZip_Type": zip,
         "PyTraceBack_Type": types.TracebackType,
         "PyFrame_Type": types.FrameType,
+        "PyFrameLocalsProxy_Type": type(sys._getframe().f_locals),
         "PyCode_Type": types.CodeType,
         "PyCell_Type": types.CellType,
         "PyGen_Type": types.GeneratorType,

@@ -8,13 +8,20 @@ import argparse
 import json
 import os
 import re
+import select
+import shutil
+import signal
 import sys
+import tarfile
+import threading
 
-if sys.version_info < (3, 11):  # noqa: UP036 - an older one may be python3
-    print('{"error": "building packages needs Python 3.11 or newer as python3"}')
+# tarfile has it since 3.11.4.
+if sys.version_info < (3, 11) or not hasattr(tarfile, "data_filter"):
+    print('{"error": "building packages needs Python 3.11.4 or newer as python3"}')
     sys.exit(1)
 
 import tempfile
+from contextlib import suppress
 from pathlib import Path
 
 import modules
@@ -24,6 +31,8 @@ import toolchain
 import wheel
 from toolchain import HERE, BuildError, Toolchain, output_of, run_logged, say, write_script
 
+SIGNALS = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
+
 
 def main():
     parser = argparse.ArgumentParser()
@@ -31,15 +40,43 @@ def main():
     for name in ("recipe", "cache", "artifact", "belljar", "headers", "out", "sources"):
         parser.add_argument(f"--{name}")
     parser.add_argument("--quiet", action="store_true")
+    parser.add_argument("--temporary", action="store_true")
     options = parser.parse_args()
     toolchain.QUIET = options.quiet
+    for number in SIGNALS:
+        signal.signal(number, interrupt)
+    threading.Thread(target=watch_reader, daemon=True).start()
     try:
         report = {"wheel": str(build(options))}
     except toolchain.UsageError as failure:
         report = {"usage": str(failure)}
     except BuildError as failure:
         report = {"error": str(failure)}
-    print(json.dumps(report))
+    except KeyboardInterrupt:
+        report = {"error": "the build was interrupted"}
+    except Exception as failure:
+        report = {"error": f"the build failed: {type(failure).__name__}: {failure}"}
+    finally:
+        # The command that wrote these programs may have ended already.
+        if options.temporary:
+            shutil.rmtree(HERE, ignore_errors=True)
+    with suppress(BrokenPipeError):
+        print(json.dumps(report), flush=True)
+
+
+def interrupt(*_):
+    """Ends the build. A second signal does not interrupt the removal of its files."""
+    for number in SIGNALS:
+        signal.signal(number, signal.SIG_IGN)
+    raise KeyboardInterrupt
+
+
+def watch_reader():
+    """Interrupts the build when the command that waits for its result has ended."""
+    poll = select.poll()
+    poll.register(sys.stdout.fileno(), 0)
+    poll.poll()
+    os.kill(os.getpid(), signal.SIGTERM)
 
 
 def build(options):
@@ -63,7 +100,17 @@ def build(options):
             made = run_backend(source, plan, environment, work, log)
         out = Path(options.out or ".").resolve()
         out.mkdir(parents=True, exist_ok=True)
-        return wheel.finish(made, tools.names(), plan, out)
+        refuse_failures(work / "failures", log)
+        return wheel.finish(made, tools.names(), out)
+
+
+def refuse_failures(failures, log):
+    """Refuses a wheel that lacks a module because its build goes on without it."""
+    if failures.is_file():
+        raise BuildError(failures.read_text(errors="replace").strip()[-4000:])
+    text = log.read_text(errors="replace")
+    if re.search(r'^(warning: )?build_ext: building extension "[^"]*" failed', text, re.M):
+        raise BuildError(f"an extension was not compiled:\n{toolchain.report(log)}")
 
 
 def wanted(requirement):
@@ -84,6 +131,7 @@ def build_environment(chain, plan, work):
         write_script(tools / name, [sys.executable, "-S", HERE / "compiler.py", name])
     write_script(tools / "ar", [settings["zig"], "ar"])
     write_script(tools / "ranlib", [settings["zig"], "ranlib"])
+    settings["failures"] = str(work / "failures")
     settings["libraries"] += [str(work / folder) for folder in plan.libraries]
     settings["include"] += [str(work / folder) for folder in plan.includes]
     (work / "tools.json").write_text(json.dumps(settings))
@@ -136,7 +184,10 @@ def run_backend(source, plan, environment, work, log):
     wheels = work / "wheels"
     wheels.mkdir()
     run_logged([*hook, "wheel", wheels, settings], source, environment, log)
-    return next(wheels.glob("*.whl"))
+    made = [*wheels.glob("*.whl")]
+    if len(made) != 1:
+        raise BuildError(f"the package's build made {len(made)} wheels, and one was expected")
+    return made[0]
 
 
 def install(python, requirements):

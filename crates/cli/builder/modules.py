@@ -1,5 +1,6 @@
 """Builds extension modules that a recipe lists file by file."""
 
+import re
 import zipfile
 from pathlib import Path
 
@@ -12,8 +13,9 @@ METADATA = "Metadata-Version: 2.1\nName: {name}\nVersion: {version}\n"
 def build(plan, environment, work, log):
     """Compiles and links the modules, and returns a wheel of them."""
     tools = Path(environment["BELLJAR_TOOLS_BIN"])
-    info = f"{plan.name}-{plan.version}.dist-info"
-    wheel = work / f"{plan.name}-{plan.version}-cp315-cp315-any.whl"
+    distribution = re.sub(r"[-_.]+", "_", plan.name)
+    info = f"{distribution}-{plan.version}.dist-info"
+    wheel = work / f"{distribution}-{plan.version}-cp315-cp315-any.whl"
     with zipfile.ZipFile(wheel, "w") as archive:
         for number, module in enumerate(plan.modules):
             objects = work / f"objects-{number}"

@@ -16,7 +16,7 @@ from pathlib import Path
 
 from toolchain import HERE, BuildError, output_of
 
-KEYS = {"version", "sha256", "environment", "requires", "settings", "imports", "replace"}
+KEYS = {"version", "sha256", "environment", "requires", "settings", "replace"}
 KEYS |= {"include", "library", "cargo", "source", "module", "license"}
 
 
@@ -27,11 +27,14 @@ class Plan:
             raise BuildError(f"the recipe of {name} has the unknown key {sorted(unknown)[0]}")
         self.name, self.version, self.folder = name, version, folder
         pinned = values.get("version") == version
+        if values.get("module") and not pinned:
+            raise BuildError(
+                f"the recipe of {name} builds version {values.get('version')}, not {version}"
+            )
         self.sha256 = values.get("sha256") if pinned else None
         self.environment = values.get("environment", {})
         self.requires = values.get("requires", [])
         self.settings = values.get("settings", {})
-        self.imports = values.get("imports", [])
         self.includes = values.get("include", [])
         self.libraries = values.get("library", [])
         self.cargo = values.get("cargo", [])
@@ -47,10 +50,17 @@ class Plan:
         """
         source = work
         for extra in self.sources:
-            if "url" in extra:
+            if "folder" not in extra:
+                raise BuildError(f"a source in the recipe of {self.name} has no folder")
+            if "url" in extra and "sha256" in extra:
                 archive = download(extra["url"], extra["sha256"], work, sources)
-            else:
+            elif "name" in extra and "version" in extra:
                 archive = fetch(python, extra["name"], extra["version"], extra.get("sha256"), work)
+            else:
+                raise BuildError(
+                    f"the source {extra['folder']} in the recipe of {self.name} needs url and "
+                    "sha256, or name and version"
+                )
             unpack(archive, work / "unpacked").rename(inside(work, extra["folder"]))
         if not self.modules:
             archive = fetch(python, self.name, self.version, self.sha256, work)
@@ -75,8 +85,11 @@ def inside(folder, name):
 def read(name, version, path):
     """Reads the recipe at `path`, or the built-in one of the package."""
     normal = re.sub(r"(?<=.)[-_.]+", "-", name).lower()
-    path = Path(path) if path else HERE / "recipes" / f"{normal}.toml"
+    given = path
+    path = Path(given) if given else HERE / "recipes" / f"{normal}.toml"
     if not path.is_file():
+        if given:
+            raise BuildError(f"there is no recipe {given}")
         return Plan(name, version, {}, path.parent)
     try:
         values = tomllib.loads(path.read_text())
@@ -88,12 +101,16 @@ def read(name, version, path):
 def fetch(python, name, version, sha256, work):
     """Downloads a source distribution with pip, checks its hash, and unpacks it."""
     to = work / "download" / name
+    if to.exists():
+        raise BuildError(f"the recipe has two sources with the name {name}")
     to.mkdir(parents=True)
     pip = [python, "-m", "pip", "download", "--quiet", "--disable-pip-version-check"]
     pip += ["--no-deps", "--no-binary=:all:", "--no-build-isolation", "--dest", to]
     environment = dict(os.environ) | {"PYTHONPATH": str(HERE / "hooks")}
     output_of([*pip, f"{name}=={version}"], cwd=to, env=environment)
-    archive = next(to.iterdir())
+    archive = next(to.iterdir(), None)
+    if archive is None:
+        raise BuildError(f"pip has downloaded nothing for {name} {version}")
     check_hash(archive, sha256)
     return archive
 
@@ -104,6 +121,8 @@ def download(url, sha256, work, sources):
     if not url.startswith("https://"):
         raise BuildError(f"the source {name} needs an https URL")
     path = work / "download" / name
+    if path.exists():
+        raise BuildError(f"the recipe has two sources with the name {name}")
     path.parent.mkdir(parents=True, exist_ok=True)
     try:
         if sources and Path(sources, name).is_file():
@@ -135,7 +154,10 @@ def unpack(archive, to):
     else:
         with tarfile.open(archive) as opened:
             opened.extractall(folder, filter="data")
-    return next(path for path in folder.iterdir() if path.is_dir())
+    inner = next((path for path in folder.iterdir() if path.is_dir()), None)
+    if inner is None:
+        raise BuildError(f"{archive.name} has no folder")
+    return inner
 
 
 def project(source):

@@ -11,16 +11,30 @@ import json
 import os
 import re
 import shutil
+import signal
 import subprocess
 import sys
 import sysconfig
 import tempfile
+from contextlib import suppress
+from fcntl import LOCK_EX, flock
 from pathlib import Path
 
 import compiler
 import wasm
 
 HERE = Path(__file__).resolve().parent
+
+
+def of_engine(name, path):
+    """Returns a file of the engine, which the command writes beside these programs."""
+    return next(file for file in (HERE / name, HERE.parents[2] / path) if file.is_file())
+
+
+# The functions of libraries that the engine's linker finds in the artifact, and the program that
+# tells it where objects are.
+FUNCTIONS = of_engine("names.txt", "crates/passes/src/link/names.txt")
+ADDRESSES = of_engine("addresses.py", "python-wasm/linking/addresses.py")
 ZIG = "0.17.1"
 
 # Functions that work on the heap: an extension never gets a heap of its own.
@@ -34,6 +48,13 @@ CXXABI = ["cxa_exception", "cxa_personality", "cxa_exception_storage", "cxa_hand
 CXXABI += ["cxa_default_handlers", "cxa_aux_runtime", "cxa_vector", "cxa_virtual", "cxa_guard"]
 CXXABI += ["stdlib_exception", "stdlib_stdexcept", "stdlib_typeinfo", "stdlib_new_delete"]
 CXXABI += ["abort_message", "fallback_malloc", "private_typeinfo", "cxa_demangle"]
+# Asks the sandbox's Python what the build must know.
+GUEST = """import builtins, json, sys, sysconfig
+names = [n for n, v in vars(builtins).items()
+         if isinstance(v, type) and issubclass(v, BaseException)]
+print(json.dumps({"version": sys.hexversion, "variables": sysconfig.get_config_vars(),
+                  "exceptions": names}))
+"""
 DUMMY = "int main(void) { return 0; }\n"
 
 
@@ -53,10 +74,22 @@ def say(text):
         print(f"belljar: {text}", file=sys.stderr, flush=True)
 
 
+def run(command, **options):
+    """Runs a program in a group of its own, which an interrupt ends as a whole."""
+    command = [str(part) for part in command]
+    options = {"stdin": subprocess.DEVNULL, "start_new_session": True, **options}
+    with subprocess.Popen(command, **options) as child:
+        try:
+            out, err = child.communicate()
+        except BaseException:
+            with suppress(ProcessLookupError):
+                os.killpg(child.pid, signal.SIGKILL)
+            raise
+    return subprocess.CompletedProcess(command, child.returncode, out, err)
+
+
 def output_of(command, **options):
-    done = subprocess.run(
-        [str(part) for part in command], capture_output=True, text=True, check=False, **options
-    )
+    done = run(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, **options)
     if done.returncode != 0:
         lines = (done.stderr or done.stdout).strip().splitlines()[-30:]
         last = "\n".join(line[:400] for line in lines)
@@ -69,13 +102,16 @@ class Toolchain:
 
     def __init__(self, cache, artifact, belljar, headers):
         self.artifact, self.belljar = Path(artifact), belljar
-        self.headers = headers
-        sources = [*sorted((HERE / "c").glob("*.c")), HERE / "toolchain.py", HERE / "compiler.py"]
+        self.headers = find_headers(headers)
+        self.cache = Path(cache)
+        sources = [*sorted((HERE / "c").glob("*.c")), FUNCTIONS, ADDRESSES]
+        sources += [HERE / f"{name}.py" for name in ("toolchain", "compiler", "wasm")]
+        sources += sorted(self.headers.rglob("*.h"))
         state = hashlib.sha256(ZIG.encode())
         for path in sources:
             state.update(path.read_bytes())
         state.update(str(self.artifact.resolve().parent.name).encode())
-        self.compiler = Path(cache, f"zig-{ZIG}")
+        self.compiler = Path(cache, f"zig-{ZIG}-python{sys.version_info[0]}.{sys.version_info[1]}")
         self.folder = Path(cache, f"runtime-{state.hexdigest()[:16]}")
         self.environment = dict(os.environ)
         zig_cache = str(Path(cache, "zig-cache"))
@@ -90,36 +126,47 @@ class Toolchain:
         return self.folder / "tools.json"
 
     def prepare(self):
-        self.get_compiler()
+        if self.compiler.is_dir() and self.tools.is_file():
+            return
+        self.cache.mkdir(parents=True, exist_ok=True)
+        with (self.cache / "lock").open("w") as lock:
+            flock(lock, LOCK_EX)
+            # Left by a build that was killed.
+            for unfinished in self.cache.glob("making-*"):
+                shutil.rmtree(unfinished, ignore_errors=True)
+            self.get_compiler()
+            self.make_runtime()
+
+    def make_runtime(self):
         if self.tools.is_file():
             return
         say("preparing headers and the C and C++ libraries (once, about a minute)")
-        self.folder.parent.mkdir(parents=True, exist_ok=True)
-        with tempfile.TemporaryDirectory(dir=self.folder.parent) as made:
+        with tempfile.TemporaryDirectory(dir=self.cache, prefix="making-") as made:
             made = Path(made, "runtime")
             made.mkdir()
-            self.write_headers(made / "include")
+            guest = self.ask_guest()
+            check_version(self.headers, guest["version"])
+            self.write_headers(made / "include", guest["variables"])
             names = wasm.function_names(self.artifact.read_bytes())
-            self.build_runtime(made, names)
+            self.build_runtime(made, names, guest["exceptions"])
             self.write_tools(made)
-            put(made, self.folder)
+            made.rename(self.folder)
 
     def names(self):
-        """Returns the functions of the artifact that an extension may import."""
+        """Returns the functions and the data of the artifact that an extension may use."""
         return set((self.folder / "artifact.txt").read_text().split())
 
     def get_compiler(self):
         if self.compiler.is_dir():
             return
         say(f"getting the compiler (ziglang {ZIG}, about 100 MB)")
-        self.compiler.parent.mkdir(parents=True, exist_ok=True)
-        with tempfile.TemporaryDirectory(dir=self.compiler.parent) as made:
+        with tempfile.TemporaryDirectory(dir=self.cache, prefix="making-") as made:
             made = Path(made, "compiler")
             output_of([sys.executable, "-m", "venv", made])
             pip = [made / "bin/python", "-m", "pip", "install", "--quiet", "--no-deps"]
             pip += ["--disable-pip-version-check", "--only-binary=:all:", "--require-hashes"]
             output_of([*pip, "-r", HERE / "compiler.txt"], cwd=made)
-            put(made, self.compiler)
+            made.rename(self.compiler)
 
     def zig(self):
         found = output_of(
@@ -127,21 +174,18 @@ class Toolchain:
         )
         return Path(found.strip(), "zig")
 
-    def write_headers(self, to):
-        source = find_headers(self.headers)
-        shutil.copytree(source, to)
-        program = "import json, sysconfig; print(json.dumps(sysconfig.get_config_vars()))"
-        asked = subprocess.run(
-            [self.belljar, "run", "--quiet", "-c", program],
-            capture_output=True,
-            text=True,
-            check=False,
-        )
+    def ask_guest(self):
+        command = [self.belljar, "run", "--quiet", "-c", GUEST]
+        asked = run(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
         if asked.returncode != 0:
             raise BuildError(
                 f"the sandbox does not tell its configuration:\n{asked.stderr[-1000:]}"
             )
-        variables = json.loads(asked.stdout)
+        return json.loads(asked.stdout)
+
+    def write_headers(self, to, variables):
+        source = self.headers
+        shutil.copytree(source, to)
         template = next(
             path
             for path in [*source.parent.glob("*/python3.15/pyconfig.h"), source / "pyconfig.h"]
@@ -149,7 +193,7 @@ class Toolchain:
         )
         (to / "pyconfig.h").write_text(configuration(template.read_text(), variables))
 
-    def build_runtime(self, made, names):
+    def build_runtime(self, made, names, exceptions):
         zig = self.zig()
         work = made / "work"
         work.mkdir()
@@ -158,11 +202,9 @@ class Toolchain:
         command += [f"-mcpu={compiler.CPU}", "-lc", "-lc++", "--verbose-link"]
         shown = output_of([*command, "-femit-bin=dummy.wasm"], cwd=work, env=self.environment)
         found = {Path(p).name: Path(p) for p in re.findall(r"\S+\.a\b", shown)}
-        kept, libc = [], set()
+        kept, available = [], offered(names)
         for library in ("libc.a", "libzigc.a", "libcompiler_rt.a"):
-            objects, defined = select(found[library], names, whole=library == "libc.a")
-            libc |= defined
-            for name, data in objects:
+            for name, data in select(found[library], names, available, library == "libc.a"):
                 path = work / f"{len(kept)}-{name}"
                 path.write_bytes(data)
                 kept.append(path)
@@ -172,7 +214,7 @@ class Toolchain:
             path = work / f"own-{source.stem}.o"
             self.compile("cc", source, path, made, ["-Wno-everything"])
             data = path.read_bytes()
-            path.write_bytes(wasm.symbols(data, lambda n: hidden(n) if n in names else n)[1])
+            path.write_bytes(wasm.symbols(data, lambda n: hidden(n) if n in available else n)[1])
             mine.append(path)
         cxx = self.build_cxx(zig.parent / "lib", work, made)
         library = made / "lib"
@@ -182,7 +224,7 @@ class Toolchain:
             output_of([zig, "ar", "rcs", archive, *objects], env=self.environment)
         shutil.copyfile(found["libc++.a"], library / "libc++.a")
         shutil.rmtree(work)
-        here = {n for n in names if n.startswith(("Py", "_Py")) or n in libc}
+        here = available | objects_of_engine(exceptions)
         (made / "artifact.txt").write_text("\n".join(sorted(here)) + "\n")
 
     def build_cxx(self, lib, work, made):
@@ -228,33 +270,37 @@ class Toolchain:
                     "zig": str(self.zig()),
                     "include": [str(at / "include"), str(at / "include/internal")],
                     "libraries": [],
+                    "failures": os.devnull,
                     "runtime": [str(path) for path in runtime],
                 }
             )
         )
 
 
-def put(made, folder):
-    """Gives a finished folder its name, unless another build was faster."""
-    try:
-        made.rename(folder)
-    except OSError:
-        if not folder.is_dir():
-            raise
+def offered(names):
+    """Returns which functions of the artifact the engine's linker finds."""
+    listed = set(FUNCTIONS.read_text().split())
+    of_python = {n for n in names if re.fullmatch(r"_?Py\w+", n, re.ASCII)}
+    return {n for n in of_python if not n.startswith("PyInit_")} | names & listed
+
+
+def objects_of_engine(exceptions):
+    """Returns the data that the engine's linker finds."""
+    named = set(re.findall(r'"(_?Py\w+)"', ADDRESSES.read_text()))
+    return named | {f"PyExc_{name}" for name in exceptions} | {"errno"}
 
 
 def hidden(name):
     return f"__private_{name}"
 
 
-def select(library, names, whole):
-    """Returns the members of an archive that an extension may have of its own, and the names of
-    all functions that the archive defines.
+def select(library, names, available, whole):
+    """Returns the members of an archive that an extension may have of its own.
 
     With `whole` a member that defines a function of the artifact is left out, since it may have
-    state. Otherwise only those names are hidden.
+    state. Otherwise only the names that the engine's linker finds are hidden.
     """
-    kept, defined = [], set()
+    kept = []
     for index, (name, data) in enumerate(wasm.members(library.read_bytes())):
         symbols, _ = wasm.symbols(data)
         here = [
@@ -264,15 +310,14 @@ def select(library, names, whole):
         ]
         functions = {symbol for kind, symbol in here if kind == wasm.FUNCTION}
         data_names = {symbol for kind, symbol in here if kind == wasm.DATA}
-        defined |= functions
         if whole:
             if functions & names or functions & HEAP or data_names & SHARED_DATA:
                 continue
         else:
-            hide = (names | HEAP) & functions
+            hide = (available | HEAP) & functions
             _, data = wasm.symbols(data, lambda n, hide=hide: hidden(n) if n in hide else n)
         kept.append((f"{index}-{Path(name).name.removesuffix('.obj').removesuffix('.o')}.o", data))
-    return kept, defined
+    return kept
 
 
 def find_headers(given):
@@ -287,13 +332,29 @@ def find_headers(given):
             asked.append(Path(output_of([other, "-c", program]).strip()))
     for folder in asked:
         for place in (folder, folder / "include/python3.15", folder / "usr/include/python3.15"):
-            if (place / "Python.h").is_file() and "3.15" in (place / "patchlevel.h").read_text():
+            if (place / "Python.h").is_file() and (place / "patchlevel.h").is_file():
                 return place
     where = f"{given} does not contain them" if given else "there is no python3.15 with headers"
     raise BuildError(
         f"packages are compiled with CPython 3.15's headers, and {where}; install Python 3.15 "
         "(on Debian: libpython3.15-dev), or give a folder with --headers"
     )
+
+
+def check_version(headers, guest):
+    """Refuses headers of another minor version or of an unfinished one."""
+    text = (headers / "patchlevel.h").read_text()
+    found = re.search(r'^#define\s+PY_VERSION\s+"(\d+)\.(\d+)\.\d+(\S*)"', text, re.M)
+    # PY_VERSION_HEX: a byte each of major, minor and micro version, and the release level.
+    wanted = (guest >> 24, guest >> 16 & 0xFF)
+    if found is None or (int(found[1]), int(found[2])) != wanted or found[3].strip("+"):
+        version = found[0].split()[-1].strip('"') if found else "an unknown version"
+        raise BuildError(
+            f"{headers} has the headers of CPython {version}; packages are compiled with those of "
+            f"a final release of {wanted[0]}.{wanted[1]}"
+        )
+    if guest >> 4 & 0xF != 0xF:
+        raise BuildError("the sandbox's Python is not a final release: nothing is compiled for it")
 
 
 def configuration(template, variables):
@@ -317,15 +378,7 @@ def write_script(path, command):
 def run_logged(command, folder, environment, log, explain=lambda text: None):
     """Runs a step of the build. Its output is shown only if it fails."""
     with log.open("ab") as out:
-        done = subprocess.run(
-            [str(part) for part in command],
-            cwd=folder,
-            env=environment,
-            check=False,
-            stdout=out,
-            stderr=subprocess.STDOUT,
-            stdin=subprocess.DEVNULL,
-        )
+        done = run(command, cwd=folder, env=environment, stdout=out, stderr=subprocess.STDOUT)
     if done.returncode != 0:
         advice = explain(log.read_text(errors="replace"))
         raise BuildError(advice or f"the package's build failed:\n{report(log)}")

@@ -4,7 +4,8 @@ import base64
 import csv
 import hashlib
 import io
-import re
+import os
+import tempfile
 import zipfile
 
 import wasm
@@ -12,15 +13,15 @@ from toolchain import BuildError
 
 SUFFIX = ".cpython-315-belljar_wasm32.wasm"
 PLATFORM = "belljar_wasm32"
-# Data of CPython that the linker finds in the artifact.
-DATA = re.compile(r"^(_?Py\w+_Type|PyExc_\w+|_Py_\w+(Struct|Object)|_PyWeakref_\w+|Py_\w+Type)$")
 # Exceptions have the artifact's tags.
 TAGS = {"__cpp_exception", "__c_longjmp"}
-OTHER_DATA = {"errno", "Py_Version"}
 
 
-def finish(wheel, here, plan, out):
-    """Checks a wheel and writes it with the sandbox's names and tags."""
+def finish(wheel, here, out):
+    """Checks a wheel and writes it with the sandbox's names and tags.
+
+    `here` are the names of the artifact that an extension may use.
+    """
     with zipfile.ZipFile(wheel) as archive:
         files = {i.filename: archive.read(i) for i in archive.infolist() if not i.is_dir()}
     info = next(n.split("/")[0] for n in files if n.endswith(".dist-info/WHEEL"))
@@ -34,7 +35,7 @@ def finish(wheel, here, plan, out):
             extensions += 1
             base = base.split(".")[0] + SUFFIX
             name = f"{folder}/{base}" if folder else base
-            problems += [f"{name}: {p}" for p in check(data, here | set(plan.imports))]
+            problems += [f"{name}: {p}" for p in check(data, here)]
         renamed[name] = data
     if extensions == 0:
         problems.append("the wheel has no extension module: the package is pure Python")
@@ -74,7 +75,7 @@ def check(data, here):
     symbols, _ = wasm.symbols(data)
     for kind, flags, name in symbols:
         needed = kind == wasm.DATA and flags & wasm.UNDEFINED and not flags & wasm.WEAK
-        if needed and name not in OTHER_DATA and not DATA.match(name):
+        if needed and name not in here:
             missing.append(name)
     if missing:
         problems.append("not in the sandbox's Python: " + ", ".join(sorted(set(missing))))
@@ -88,11 +89,16 @@ def write_wheel(path, files, info):
         digest = base64.urlsafe_b64encode(hashlib.sha256(data).digest()).rstrip(b"=").decode()
         rows.writerow([name, f"sha256={digest}", len(data)])
     rows.writerow([f"{info}/RECORD", "", ""])
-    unfinished = path.with_suffix(".unfinished")
-    with zipfile.ZipFile(unfinished, "w", zipfile.ZIP_DEFLATED) as archive:
-        for name, data in [*sorted(files.items()), (f"{info}/RECORD", record.getvalue().encode())]:
-            entry = zipfile.ZipInfo(name, (1980, 1, 1, 0, 0, 0))
-            entry.compress_type = zipfile.ZIP_DEFLATED
-            entry.external_attr = 0o644 << 16
-            archive.writestr(entry, data)
-    unfinished.replace(path)
+    handle, unfinished = tempfile.mkstemp(dir=path.parent, prefix=".")
+    try:
+        with os.fdopen(handle, "wb") as out, zipfile.ZipFile(out, "w") as archive:
+            for name, data in [*sorted(files.items()), (f"{info}/RECORD", record.getvalue())]:
+                entry = zipfile.ZipInfo(name, (1980, 1, 1, 0, 0, 0))
+                entry.compress_type = zipfile.ZIP_DEFLATED
+                entry.external_attr = 0o644 << 16
+                archive.writestr(entry, data)
+        os.chmod(unfinished, 0o644)
+        os.replace(unfinished, path)
+    except BaseException:
+        os.unlink(unfinished)
+        raise

@@ -98,6 +98,12 @@ const FILES: &[(&str, &str)] = &files![
     "target/sitecustomize.py",
 ];
 
+/// Files of the engine that the programs read: what its linker finds in the artifact.
+const OF_ENGINE: &[(&str, &str)] = &[
+    ("names.txt", include_str!("../../passes/src/link/names.txt")),
+    ("addresses.py", include_str!("../../../python-wasm/linking/addresses.py")),
+];
+
 /// Builds packages.
 pub(super) fn package(
     command: &PackageCommand,
@@ -121,10 +127,11 @@ fn build(args: &BuildArgs, global: &Global, printer: &Arc<Printer>) -> anyhow::R
     Ok(Exit::Success)
 }
 
-/// Writes the programs into a temporary directory.
+/// Writes the programs into a temporary directory. They remove it too, in case that this command is
+/// interrupted.
 fn programs() -> io::Result<TempDir> {
     let folder = tempfile::tempdir()?;
-    for (name, text) in FILES {
+    for (name, text) in FILES.iter().chain(OF_ENGINE) {
         let path = folder.path().join(name);
         fs::create_dir_all(path.parent().unwrap_or(folder.path()))?;
         fs::write(path, text)?;
@@ -143,6 +150,7 @@ fn run(
     let mut command = Command::new("python3");
     command
         .arg(programs.join("build.py"))
+        .arg("--temporary")
         .arg(&args.requirement)
         .arg("--cache")
         .arg(root.join("compiler"))
@@ -173,7 +181,7 @@ fn run(
     }
     command.env_remove("BELLJAR_BUNDLE").stdin(Stdio::null()).stderr(Stdio::inherit());
     let output = command.output().map_err(|source| {
-        anyhow!(source).context("building packages needs python3 3.11 or newer with pip and venv")
+        anyhow!(source).context("building packages needs python3 3.11.4 or newer with pip and venv")
     })?;
     match serde_json::from_slice(&output.stdout) {
         Ok(Report::Wheel(wheel)) => Ok(wheel),

@@ -43,6 +43,11 @@ wchar_t *wcsdup(const wchar_t *text) {
     return copy == NULL ? NULL : memcpy(copy, text, size);
 }
 
+/* The end of the interpreter, which the artifact does not offer under its name in C. */
+
+_Noreturn void Py_Exit(int);
+_Noreturn void exit(int code) { Py_Exit(code); }
+
 /* Functions which the artifact has under their internal names. */
 
 int __clock_gettime(clockid_t, struct timespec *);

@@ -1,7 +1,7 @@
 /* Functions of CPython's API that are not in the artifact because its linker found no caller.
  *
- * They are written with the functions that it has. Each behaves as CPython documents it. The build
- * hides those that the artifact turns out to have. */
+ * They are written with the functions that it has, and do what CPython documents for valid
+ * arguments. The build hides those that the artifact turns out to have. */
 #define Py_BUILD_CORE 1
 #include <Python.h>
 #include <stddef.h>
@@ -147,12 +147,15 @@ int PyAIter_Check(PyObject *o) {
 }
 
 int PyDict_MergeFromSeq2(PyObject *dict, PyObject *pairs, int override) {
-    PyObject *items = PyDict_New();
-    if (items == NULL) return -1;
-    PyObject *done = PyObject_CallMethod(items, "update", "O", pairs);
+    /* Of pairs with one key the last wins with `override`, and the first without. */
+    PyObject *list = PySequence_List(pairs), *items = PyDict_New(), *done = NULL;
+    int result = -1;
+    if (list != NULL && items != NULL && (override || PyList_Reverse(list) == 0))
+        done = PyObject_CallMethod(items, "update", "O", list);
+    if (done != NULL) result = PyDict_Merge(dict, items, override);
     Py_XDECREF(done);
-    int result = done == NULL ? -1 : PyDict_Merge(dict, items, override);
-    Py_DECREF(items);
+    Py_XDECREF(items);
+    Py_XDECREF(list);
     return result;
 }
 
@@ -434,19 +437,13 @@ PyObject *PyEval_GetLocals(void) {
     }
     PyObject *locals = PyFrame_GetLocals(frame);
     if (locals == NULL) return NULL;
-    PyCodeObject *code = PyFrame_GetCode(frame);
-    int is_function = code->co_flags & CO_OPTIMIZED;
-    Py_DECREF(code);
-    if (!is_function) {
+    if (!PyFrameLocalsProxy_Check(locals)) {
         Py_DECREF(locals); /* the frame keeps it */
         return locals;
     }
     if (frame->f_locals_cache == NULL) frame->f_locals_cache = PyDict_New();
     PyObject *cache = frame->f_locals_cache;
-    if (cache != NULL) {
-        PyDict_Clear(cache);
-        if (PyDict_Update(cache, locals) < 0) cache = NULL;
-    }
+    if (cache != NULL && PyDict_Update(cache, locals) < 0) cache = NULL;
     Py_DECREF(locals);
     return cache;
 }
@@ -646,7 +643,7 @@ PyObject *Py_CompileString(const char *text, const char *file, int start) {
     const char *mode = start == Py_eval_input ? "eval" : start == Py_file_input ? "exec" : "single";
     PyObject *builtins = PyImport_ImportModule("builtins");
     if (builtins == NULL) return NULL;
-    PyObject *code = PyObject_CallMethod(builtins, "compile", "sss", text, file, mode);
+    PyObject *code = PyObject_CallMethod(builtins, "compile", "sssii", text, file, mode, 0, 1);
     Py_DECREF(builtins);
     return code;
 }

@@ -1,6 +1,7 @@
 /* What decimal's source of CPython 3.13 uses of that version, and 3.15 does not have. */
 #define Py_BUILD_CORE 1
 #include <Python.h>
+#include <mpdecimal.h>
 #include <string.h>
 
 PyObject *_PyType_GetModuleByDef2(PyTypeObject *a, PyTypeObject *b, PyModuleDef *def) {
@@ -44,7 +45,7 @@ PyObject *decimal_getattr(PyObject *module, PyObject *name) {
     return PyUnicode_FromString("1.70");
 }
 
-enum { MAX_BITS = 512 };
+enum { MAX_BITS = MPD_IEEE_CONTEXT_MAX_BITS };
 PyObject *decimal_ieee_context(PyObject *module, PyObject *arg) {
     long bits = PyLong_AsLong(arg);
     if (bits == -1 && PyErr_Occurred()) return NULL;

@@ -5,7 +5,9 @@ import csv
 import hashlib
 import io
 import sys
+import tomllib
 import zipfile
+from contextlib import nullcontext
 from pathlib import Path
 
 import pytest
@@ -18,7 +20,7 @@ import rust
 import toolchain
 import wasm
 import wheel
-from build import wanted
+from build import refuse_failures, wanted
 
 
 def section(kind, body, name=None):
@@ -63,7 +65,8 @@ def test_numbers_are_read_as_they_are_written():
 
 def test_an_extension_that_fits_has_no_problem():
     data = extension([("env", "PyLong_FromLong")], [("PyExc_ValueError", 0x10), ("errno", 0x10)])
-    assert wheel.check(data, {"PyLong_FromLong"}) == []
+    here = {"PyLong_FromLong", "PyExc_ValueError", "errno"}
+    assert wheel.check(data, here) == []
 
 
 @pytest.mark.parametrize(
@@ -72,6 +75,7 @@ def test_an_extension_that_fits_has_no_problem():
         ([("env", "fork")], [], "fork"),
         ([("wasi_snapshot_preview1", "sock_send")], [], "wasi_snapshot_preview1.sock_send"),
         ([], [("_PyRuntime", 0x10)], "_PyRuntime"),
+        ([], [("PyUnknown_Type", 0x10)], "PyUnknown_Type"),
     ],
 )
 def test_what_is_missing_is_named(imports, data, missing):
@@ -86,7 +90,7 @@ def test_a_weak_reference_may_be_missing():
 def test_a_wheel_gets_the_names_of_the_sandbox(tmp_path):
     files = {"x/__init__.py": "", "x/_y.cpython-311-linux.so": extension(), **INFO}
     made = packed(tmp_path / "x-1-cp311-cp311-linux.whl", files)
-    out = wheel.finish(made, set(), plan(), tmp_path)
+    out = wheel.finish(made, set(), tmp_path)
     assert out.name == "x-1-cp315-cp315-belljar_wasm32.whl"
     with zipfile.ZipFile(out) as archive:
         module = archive.read("x/_y.cpython-315-belljar_wasm32.wasm")
@@ -109,7 +113,7 @@ def test_a_wheel_gets_the_names_of_the_sandbox(tmp_path):
 def test_other_wheels_are_refused(tmp_path, files, problem):
     made = packed(tmp_path / "x-1-cp311-cp311-linux.whl", {**files, **INFO})
     with pytest.raises(toolchain.BuildError, match=problem):
-        wheel.finish(made, set(), plan(), tmp_path)
+        wheel.finish(made, set(), tmp_path)
     assert [path.name for path in tmp_path.iterdir()] == [made.name]
 
 
@@ -147,7 +151,81 @@ def test_a_source_with_another_hash_is_refused(tmp_path):
 
 def test_all_recipes_are_readable():
     for path in (toolchain.HERE / "recipes").glob("*.toml"):
-        assert recipe.read(path.stem, "0", None).folder == path.parent
+        version = tomllib.loads(path.read_text())["version"]
+        assert recipe.read(path.stem, version, None).folder == path.parent
+
+
+def test_a_recipe_that_is_given_must_exist(tmp_path):
+    assert recipe.read("x", "1", None).replace == []
+    with pytest.raises(toolchain.BuildError, match="no recipe"):
+        recipe.read("x", "1", tmp_path / "x.toml")
+
+
+def test_a_recipe_with_modules_has_one_version():
+    with pytest.raises(toolchain.BuildError, match="builds version 2, not 1"):
+        plan(version="2", module=[{"name": "x", "sources": []}])
+
+
+@pytest.mark.parametrize(
+    ("source", "problem"),
+    [
+        ([{"url": "https://example.org/a", "folder": "a"}], "needs url and sha256"),
+        ([{"name": "a", "version": "1"}], "no folder"),
+    ],
+)
+def test_an_incomplete_source_is_refused(tmp_path, source, problem):
+    with pytest.raises(toolchain.BuildError, match=problem):
+        plan(source=source).unpack(tmp_path, None, None)
+
+
+def test_two_sources_with_one_name_are_refused(tmp_path):
+    (tmp_path / "a.tar").write_bytes(b"x")
+    digest = hashlib.sha256(b"x").hexdigest()
+    recipe.download("https://example.org/a.tar", digest, tmp_path / "work", tmp_path)
+    with pytest.raises(toolchain.BuildError, match="two sources"):
+        recipe.download("https://example.com/a.tar", digest, tmp_path / "work", tmp_path)
+
+
+@pytest.mark.parametrize(
+    ("version", "fits"),
+    [
+        ("3.15.0", True),
+        ("3.15.7", True),
+        ("3.15.0b2", False),
+        ("3.15.0rc1", False),
+        ("3.16.0", False),
+        ("3.14.1", False),
+        ("", False),
+    ],
+)
+def test_headers_are_those_of_a_final_release_of_the_guest(tmp_path, version, fits):
+    (tmp_path / "patchlevel.h").write_text(f'#define PY_VERSION              "{version}"\n')
+    with nullcontext() if fits else pytest.raises(toolchain.BuildError, match="headers of"):
+        toolchain.check_version(tmp_path, 0x030F01F0)
+
+
+def test_only_names_that_the_engine_finds_are_offered():
+    names = {"PyLong_FromLong", "_Py_Dealloc", "PyInit_math", "PyFoo(PyBar*, int)", "malloc"}
+    assert toolchain.offered(names | {"exit", "dlopen"}) == {
+        "PyLong_FromLong",
+        "_Py_Dealloc",
+        "malloc",
+    }
+    data = toolchain.objects_of_engine(["ValueError"])
+    assert {"PyExc_ValueError", "PyLong_Type", "errno", "Py_Version"} <= data
+    assert "PyExc_KeyError" not in data
+
+
+def test_a_build_that_goes_on_without_an_extension_is_refused(tmp_path):
+    log = tmp_path / "log"
+    log.write_text("fine\n")
+    refuse_failures(tmp_path / "failures", log)
+    log.write_text('warning: build_ext: building extension "x._y" failed: error: cc\n')
+    with pytest.raises(toolchain.BuildError, match=r"x\._y"):
+        refuse_failures(tmp_path / "failures", log)
+    (tmp_path / "failures").write_text("_y.wasm was not linked:\nwasm-ld: error: z\n")
+    with pytest.raises(toolchain.BuildError, match="wasm-ld: error: z"):
+        refuse_failures(tmp_path / "failures", log)
 
 
 def test_the_configuration_has_the_values_of_the_guest():

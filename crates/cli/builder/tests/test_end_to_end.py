@@ -96,8 +96,7 @@ assert regex.fullmatch(r"\\((?:[^()]|(?R))*\\)", "(a(b)c)")
 assert fails(regex.error, regex.compile, "(")
 """,
     "_decimal==3.13.5": """
-import decimal, _pydecimal
-assert decimal.Decimal is _decimal.Decimal
+import _pydecimal
 for _ in range(1000):
     a, b = (f"{random.randint(-10**20, 10**20)}e{random.randint(-30, 30)}" for _ in "ab")
     name = random.choice(["__add__", "__sub__", "__mul__", "__truediv__", "compare", "max"])
@@ -105,7 +104,7 @@ for _ in range(1000):
     assert str(c) == str(py), (a, b, name)
 assert repr(_decimal.IEEEContext(256)) == repr(_pydecimal.IEEEContext(256))
 assert fails(ValueError, _decimal.IEEEContext, 512)
-assert fails(decimal.DivisionByZero, lambda: decimal.Decimal(1) / 0)
+assert fails(_decimal.DivisionByZero, lambda: _decimal.Decimal(1) / 0)
 """,
 }
 

@@ -56,35 +56,6 @@ for _ in range(1000):
 assert fails(OverflowError, msgpack.packb, 2**64)
 assert fails(ValueError, msgpack.unpackb, b"\\xdc")
 """,
-    "xxhash==4.1.0": """
-assert xxhash.xxh32(b"").hexdigest() == "02cc5d05"
-assert xxhash.xxh64(b"").hexdigest() == "ef46db3751d8e999"
-assert xxhash.xxh3_64(b"").hexdigest() == "2d06800538d394c2"
-assert xxhash.xxh3_128(b"").hexdigest() == "99aa06d3014798d86001c324468d497f"
-for kind in (xxhash.xxh32, xxhash.xxh64, xxhash.xxh3_64, xxhash.xxh3_128):
-    for _ in range(1000):
-        data, cut = random.randbytes(random.randrange(400)), random.randrange(400)
-        parts = kind(data[:cut])
-        parts.update(data[cut:])
-        assert parts.digest() == kind(data).digest()
-""",
-    "lz4==4.4.5": """
-import lz4.block, lz4.frame
-for _ in range(1000):
-    data = random.choice([b"abc", b"x" * 50, random.randbytes(7)]) * random.randrange(60)
-    assert lz4.block.decompress(lz4.block.compress(data)) == data
-    assert lz4.frame.decompress(lz4.frame.compress(data)) == data
-big = random.randbytes(10**6) + bytes(10**7)
-assert lz4.frame.decompress(lz4.frame.compress(big)) == big
-assert fails(RuntimeError, lz4.frame.decompress, b"junkjunk")
-""",
-    "brotli==1.2.1": """
-assert brotli.decompress(bytes.fromhex("0b028068656c6c6f03")) == b"hello"
-for i in range(1000):
-    data = random.choice([b"abc", b"x" * 50, random.randbytes(7)]) * random.randrange(60)
-    assert brotli.decompress(brotli.compress(data, quality=i % 10)) == data
-assert fails(brotli.error, brotli.decompress, b"junkjunk")
-""",
     "regex==2026.11.19": """
 import re
 parts = ["a", "b", ".", "[ab]", "(a|b)", "a*?", "b+", "c?", "\\\\w", "^", "$", "(?=a)", "(?!b)"]

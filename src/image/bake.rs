@@ -152,6 +152,7 @@ impl<'a> Oven<'a> {
         };
         let options = Options {
             image: &image,
+            links: !order.native.is_empty(),
             files: &files,
             aliases: &[],
             mounts: &[],

@@ -131,15 +131,20 @@ impl Shelf {
     /// Returns the smallest tier that an image needs, according to the imports of its recipe and
     /// its bases.
     pub(super) fn tier(&self, name: &str) -> Result<Tier, BakeError> {
+        self.tier_of(self.recipe(name)?.0)
+    }
+
+    /// Does the same for the image of a recipe.
+    pub(super) fn tier_of(&self, mut recipe: Recipe) -> Result<Tier, BakeError> {
         let mut tier = Tier::Core;
-        let mut name = name.to_owned();
-        while name != BOOT && tier != Tier::All {
-            let (recipe, _) = self.recipe(&name)?;
+        loop {
             let code = [recipe.import_code(), recipe.warm_up].join("\n");
             tier = tier.max(tier_for(&code));
-            name = recipe.base;
+            if recipe.base == BOOT || tier == Tier::All {
+                return Ok(tier);
+            }
+            recipe = self.recipe(&recipe.base)?.0;
         }
-        Ok(tier)
     }
 
     /// Returns the names of all images, including those with unreadable recipes: built-in images

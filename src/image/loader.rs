@@ -257,7 +257,7 @@ impl ImageStore {
             let Some(image) = loaded else {
                 return Ok(None);
             };
-            let extensions = native_code(factory, &image.manifest)?;
+            let extensions = self.native_code(factory, recipe, &image)?;
             Ok::<_, BakeError>(extensions.map(|extensions| complete(image, extensions)))
         };
         if let Some(image) = current()? {
@@ -275,7 +275,7 @@ impl ImageStore {
         };
         let native = bake::native_modules(&self.cache, name, packages)?;
         if !native.is_empty() {
-            factory.ensure_open()?;
+            factory.ensure_of(self.shelf.tier_of(recipe.clone())?, true)?;
         }
         let order = bake::Order {
             native: &native,
@@ -292,9 +292,9 @@ impl ImageStore {
             match bake::bake(factory, &order) {
                 // The imports may not show all the code that it calls.
                 Err(BakeError::Missing { missing, .. })
-                    if factory.tier() < Some(missing.0.needs) =>
+                    if factory.tier_of(missing.0.open) < Some(missing.0.needs) =>
                 {
-                    factory.ensure(missing.0.needs)?;
+                    factory.ensure_of(missing.0.needs, missing.0.open)?;
                 }
                 baked => break baked?,
             }
@@ -302,10 +302,27 @@ impl ImageStore {
         Image::create(&path, &manifest, &memory)?;
         drop(memory);
         let image = Image::load(&path, self.strategy)?;
-        let extensions = native_code(factory, &image.manifest)?;
+        let extensions = self.native_code(factory, recipe, &image)?;
         let vanished = || wasmtime::format_err!("an extension vanished from the cache");
         let extensions = extensions.ok_or_else(|| InstanceError::start(vanished()))?;
         Ok(complete(image, extensions))
+    }
+
+    /// Returns the native code of an image's extensions, and has the factory load code that is open
+    /// for them. Returns `None` if the cache lacks an extension: the image must be built again.
+    fn native_code(
+        &self,
+        factory: &Factory,
+        recipe: &Recipe,
+        image: &Image,
+    ) -> Result<Option<Arc<[wasmtime::Module]>>, BakeError> {
+        let (true, Some(codes)) = (image.is_native(), factory.codes()) else {
+            return Ok(Some(Arc::default()));
+        };
+        factory.ensure_of(self.shelf.tier_of(recipe.clone())?, true)?;
+        let extensions = &image.manifest.extensions;
+        let found = extensions.iter().map(|extension| codes.extension(&extension.linked));
+        Ok(found.collect::<Result<Option<Vec<_>>, _>>()?.map(Arc::from))
     }
 
     /// Returns a key of everything that the image of a recipe depends on.
@@ -394,18 +411,4 @@ impl ImageStore {
     fn lock(&self) -> std::sync::MutexGuard<'_, HashMap<String, Arc<Image>>> {
         self.loaded.lock().unwrap_or_else(PoisonError::into_inner)
     }
-}
-
-/// Returns the native code of an image's extensions, and has the factory load code that is open for
-/// them. Returns `None` if the cache lacks an extension: the image must be built again.
-fn native_code(
-    factory: &Factory,
-    manifest: &Manifest,
-) -> Result<Option<Arc<[wasmtime::Module]>>, BakeError> {
-    let (false, Some(codes)) = (manifest.extensions.is_empty(), factory.codes()) else {
-        return Ok(Some(Arc::default()));
-    };
-    factory.ensure_open()?;
-    let found = manifest.extensions.iter().map(|extension| codes.extension(&extension.linked));
-    Ok(found.collect::<Result<Option<Vec<_>>, _>>()?.map(Arc::from))
 }

@@ -74,7 +74,7 @@ impl Linked {
 /// Settings for an interpreter's whole life.
 pub(crate) struct Options<'a> {
     pub image: &'a Image,
-    /// Whether extensions are to be linked, even if the image has none yet.
+    /// Whether extensions are to be linked, although the image may not contain any yet.
     pub links: bool,
     /// Initial files, with their limits.
     pub files: &'a Files,

@@ -301,6 +301,8 @@ impl ImageStore {
         };
         Image::create(&path, &manifest, &memory)?;
         drop(memory);
+        // If this fails, the next build does it.
+        let _ = self.shelf.sweep_extensions();
         let image = Image::load(&path, self.strategy)?;
         let extensions = self.native_code(factory, recipe, &image)?;
         let vanished = || wasmtime::format_err!("an extension vanished from the cache");
@@ -316,9 +318,11 @@ impl ImageStore {
         recipe: &Recipe,
         image: &Image,
     ) -> Result<Option<Arc<[wasmtime::Module]>>, BakeError> {
-        let (true, Some(codes)) = (image.is_native(), factory.codes()) else {
+        if !image.is_native() {
             return Ok(Some(Arc::default()));
-        };
+        }
+        let none = || InstanceError::start(wasmtime::format_err!("no code is open for extensions"));
+        let codes = factory.codes().ok_or_else(none)?;
         factory.ensure_of(self.shelf.tier_of(recipe.clone())?, true)?;
         let extensions = &image.manifest.extensions;
         let found = extensions.iter().map(|extension| codes.extension(&extension.linked));
@@ -331,12 +335,16 @@ impl ImageStore {
             return Ok(recipe.key(""));
         }
         let (base, _) = self.shelf.recipe(&recipe.base)?;
-        Ok(recipe.key(&base.key(&base.base)))
+        let mut key = base.key(&base.base);
+        if self.shelf.has_wheels(recipe)? {
+            key.push_str(&belljar_passes::link_version());
+        }
+        Ok(recipe.key(&key))
     }
 
-    /// Whether all images exist and are current, except built-in ones whose packages were never
-    /// downloaded. Reads only the heads of their files.
-    pub(crate) fn are_made(&self) -> bool {
+    /// Whether all images exist and are current, with the code of their extensions, except built-in
+    /// ones whose packages were never downloaded. Reads only the heads of their files.
+    pub(crate) fn are_made(&self, factory: &Factory) -> bool {
         let is_made = |name: &String| -> Result<bool, BakeError> {
             let (recipe, packages) = self.shelf.recipe(name)?;
             let path = self.shelf.path(name)?;
@@ -350,7 +358,11 @@ impl ImageStore {
             let file = bake::package_name(&packages);
             let has_packages =
                 file.as_ref().is_none_or(|name| bake::package_file(&self.cache, name).is_file());
+            let linked = manifest.extensions.iter().map(|extension| &*extension.linked);
+            let has_code = manifest.extensions.is_empty()
+                || factory.codes().is_some_and(|codes| codes.has_open(linked));
             Ok(has_packages
+                && has_code
                 && manifest.package_file == file
                 && manifest.recipe == self.key_of(&recipe)?)
         };

@@ -18,7 +18,7 @@ mod target;
 pub(crate) mod wheel;
 
 pub use code::CodeError;
-pub(crate) use code::{Code, Codes, Form, Need, code_file, first_memory, remove_extension};
+pub(crate) use code::{Code, Codes, Form, Need, code_file, first_memory, remove_extensions};
 pub(crate) use compiler::IS_HERE as HAS_COMPILER;
 #[cfg(feature = "testing")]
 pub(crate) use foreign::compile_foreign;

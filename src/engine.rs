@@ -59,10 +59,8 @@ impl Engine {
             found = on_blocking_thread(move || engine.images.for_code(&code).to_owned()).await?;
             &found
         };
-        let tier = self.tier_for(code);
-        if self.factory.suffices(tier)
-            && let Some(image) = self.images.loaded(name)
-        {
+        if let Some(image) = self.images.loaded(name) {
+            self.foresee(code, &image).await?;
             return Ok(image);
         }
         if self.images.are_at_hand() {
@@ -70,9 +68,11 @@ impl Engine {
         }
         let (engine, own) = (Arc::clone(self), name.to_owned());
         let needed = on_blocking_thread(move || engine.images.tier(&own)).await??;
-        self.code(tier.max(needed)).await?;
+        self.code(self.tier_for(code, false).max(needed), false).await?;
         let maker = self.makers.turn(&format!("image {name}")).await;
         if let Some(image) = self.images.loaded(name) {
+            drop(maker);
+            self.foresee(code, &image).await?;
             return Ok(image);
         }
         let (engine, name) = (Arc::clone(self), name.to_owned());
@@ -82,34 +82,43 @@ impl Engine {
             tracing::debug!(image = name, elapsed = ?started.elapsed(), "an image was loaded");
             made
         });
-        Ok(made.await??)
+        let image = made.await??;
+        self.foresee(code, &image).await?;
+        Ok(image)
     }
 
-    /// Loads the code of `tier`, which is compiled on a blocking thread if necessary.
-    async fn code(self: &Arc<Self>, tier: Tier) -> Result<(), Error> {
-        if self.factory.suffices(tier) {
+    /// Loads the code of `tier`, which is compiled on a blocking thread if necessary. Images with
+    /// extensions need code that is `open` for them.
+    async fn code(self: &Arc<Self>, tier: Tier, open: bool) -> Result<(), Error> {
+        if self.factory.suffices_of(tier, open) {
             return Ok(());
         }
-        let maker = self.makers.turn(tier.name()).await;
-        if self.factory.suffices(tier) {
+        let name = if open {
+            format!("open {tier}")
+        } else {
+            tier.name().to_owned()
+        };
+        let maker = self.makers.turn(&name).await;
+        if self.factory.suffices_of(tier, open) {
             return Ok(());
         }
         let engine = Arc::clone(self);
-        Ok(maker.make(move || engine.factory.ensure(tier)).await??)
+        Ok(maker.make(move || engine.factory.ensure_of(tier, open)).await??)
     }
 
     /// Returns the tier that `code` needs, according to its import statements; the smallest tier if
     /// this makes no difference.
-    fn tier_for(&self, code: &str) -> Tier {
-        if self.factory.suffices(Tier::All) {
+    fn tier_for(&self, code: &str, open: bool) -> Tier {
+        if self.factory.suffices_of(Tier::All, open) {
             return Tier::Core;
         }
         tier_for(code)
     }
 
-    /// Loads the native code that `code` needs, according to its import statements.
-    pub(crate) async fn foresee(self: &Arc<Self>, code: &str) -> Result<(), Error> {
-        self.code(self.tier_for(code)).await
+    /// Loads the native code that `code` needs in an image, according to its import statements.
+    pub(crate) async fn foresee(self: &Arc<Self>, code: &str, image: &Image) -> Result<(), Error> {
+        let open = image.is_native();
+        self.code(self.tier_for(code, open), open).await
     }
 
     /// Loads the code that a run lacked, which is compiled on a blocking thread if necessary.
@@ -117,8 +126,8 @@ impl Engine {
     pub(crate) async fn grow(self: &Arc<Self>, lacked: &Missing) -> bool {
         tracing::debug!(%lacked, "a run is begun again with more code");
         let tier = lacked.needs;
-        match self.code(tier).await {
-            Ok(()) => self.factory.tier() >= Some(tier),
+        match self.code(tier, lacked.open).await {
+            Ok(()) => self.factory.tier_of(lacked.open) >= Some(tier),
             Err(error) => {
                 tracing::warn!(%error, "the code that a run lacks is not to be had");
                 false

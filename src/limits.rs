@@ -175,6 +175,12 @@ pub(crate) const MAX_EVENT_WAIT: Duration = Duration::from_secs(1);
 
 /// Maximum size of an image's manifest, in bytes: one or two pages of JSON.
 pub(crate) const MAX_IMAGE_MANIFEST: usize = 1 << 20;
+/// Maximum size of a wheel of a recipe, and of all its files, in bytes.
+pub(crate) const MAX_WHEEL: u64 = 1 << 30;
+/// Maximum number of files in a wheel.
+pub(crate) const MAX_WHEEL_FILES: usize = 100_000;
+/// Maximum size of a native module's file, in bytes.
+pub(crate) const MAX_NATIVE_MODULE: usize = 64 << 20;
 /// Maximum size of a bundle's manifest, in bytes: one line per file.
 pub(crate) const MAX_BUNDLE_MANIFEST: usize = 4 << 20;
 /// Maximum number of a session's labels.

@@ -8,7 +8,7 @@ use std::fs::{self, File};
 use std::hash::{DefaultHasher, Hash, Hasher};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
-use std::time::Instant;
+use std::time::{Duration, Instant};
 
 use belljar_memory::{Strategy, without_holes};
 use belljar_passes::{PassError, Targets, Tier};
@@ -194,6 +194,7 @@ impl Codes {
         let sha256 = seal::hash_bytes(linked);
         self.cache.dir(EXTENSIONS)?;
         let path = self.cache.path(EXTENSIONS).join(format!("{sha256}.wasm"));
+        let _lock = self.cache.lock(EXTENSIONS, || ())?;
         create_sealed(&path, |file| std::io::Write::write_all(file, linked))?;
         Ok(sha256)
     }
@@ -201,15 +202,18 @@ impl Codes {
     /// Loads the native code of a linked extension, and compiles it first if necessary. Returns
     /// `None` if the cache does not have the extension.
     pub(crate) fn extension(&self, sha256: &str) -> Result<Option<Module>, CodeError> {
-        let directory = self.cache.path(EXTENSIONS);
-        let mut hasher = DefaultHasher::new();
-        belljar_passes::link_version().hash(&mut hasher);
-        compiler::compatibility(&self.engine).hash(&mut hasher);
-        let path = directory.join(format!("{sha256}-{:016x}.cwasm", hasher.finish()));
+        let path = self.extension_code(sha256);
+        // Without a lock, a file whose seal is still missing would be removed as damaged.
+        if seal::check(&path).is_ok()
+            && let Some(module) = self.load_module(&path)?
+        {
+            return Ok(Some(module));
+        }
+        let _lock = self.cache.lock(EXTENSIONS, || ())?;
         if let Some(module) = self.load_module(&path)? {
             return Ok(Some(module));
         }
-        let source = directory.join(format!("{sha256}.wasm"));
+        let source = self.cache.path(EXTENSIONS).join(format!("{sha256}.wasm"));
         let Ok(linked) = fs::read(&source) else {
             return Ok(None);
         };
@@ -218,11 +222,29 @@ impl Codes {
             seal::remove(&source)?;
             return Ok(None);
         }
-        let metered = belljar_passes::on_extension(&linked)?;
-        let native = compiler::compile(&self.engine, &metered)
-            .map_err(|e| CodeError::Compile(Cause::new(e)))?;
+        let native = apart(|| {
+            let metered = belljar_passes::on_extension(&linked)?;
+            compiler::compile(&self.engine, &metered).map_err(|e| CodeError::Compile(Cause::new(e)))
+        })?;
         create_sealed(&path, |file| std::io::Write::write_all(file, &native))?;
         self.load_module(&path)
+    }
+
+    /// Returns the file of the native code of a linked extension. Its name depends on what changes
+    /// the extension after it is linked: the meter, and what affects native code.
+    fn extension_code(&self, sha256: &str) -> PathBuf {
+        let mut hasher = DefaultHasher::new();
+        belljar_passes::versions().hash(&mut hasher);
+        belljar_passes::link_version().hash(&mut hasher);
+        compiler::compatibility(&self.engine).hash(&mut hasher);
+        let name = format!("{sha256}-{:016x}.cwasm", hasher.finish());
+        self.cache.path(EXTENSIONS).join(name)
+    }
+
+    /// Whether the cache has all code that is open for extensions, and that of these.
+    pub(crate) fn has_open<'a>(&self, mut linked: impl Iterator<Item = &'a str>) -> bool {
+        seal::check(&self.open().path(Tier::All)).is_ok()
+            && linked.all(|sha256| seal::check(&self.extension_code(sha256)).is_ok())
     }
 
     /// Loads the native code of `tier`, if it is in the cache.
@@ -320,18 +342,30 @@ impl Codes {
     }
 }
 
-/// Removes a linked extension and its native code from the cache.
-pub(crate) fn remove_extension(cache: &Cache, sha256: &str) -> Result<(), CacheError> {
+/// Removes linked extensions that are not `used`, with their native code: those in `removed` at
+/// once, and others after a day, because the image that uses them may not be written yet.
+pub(crate) fn remove_extensions(
+    cache: &Cache,
+    used: &[String],
+    removed: &[String],
+) -> Result<(), CacheError> {
     let directory = cache.path(EXTENSIONS);
-    let entries = match fs::read_dir(&directory) {
-        Err(e) if e.kind() == std::io::ErrorKind::NotFound => return Ok(()),
-        entries => entries.map_err(CacheError::io("list", &directory))?,
-    };
-    for entry in entries {
-        let path = entry.map_err(CacheError::io("list", &directory))?.path();
+    if !directory.is_dir() {
+        return Ok(());
+    }
+    let _lock = cache.lock(EXTENSIONS, || ())?;
+    for entry in fs::read_dir(&directory).map_err(CacheError::io("list", &directory))? {
+        let entry = entry.map_err(CacheError::io("list", &directory))?;
+        let path = entry.path();
         let name = path.file_name().unwrap_or_default().to_string_lossy();
+        let is_of = |all: &[String]| all.iter().any(|sha256| name.starts_with(sha256));
+        let written = entry.metadata().and_then(|metadata| metadata.modified());
+        let is_old = || {
+            let age = written.ok().and_then(|written| written.elapsed().ok());
+            age.is_some_and(|age| age > Duration::from_hours(24))
+        };
         let is_file = name.ends_with(".wasm") || name.ends_with(".cwasm");
-        if is_file && name.starts_with(sha256) {
+        if is_file && !is_of(used) && (is_of(removed) || is_old()) {
             seal::remove(&path)?;
         }
     }

@@ -159,6 +159,11 @@ impl Image {
         })
     }
 
+    /// Whether the image has extensions.
+    pub(crate) fn is_native(&self) -> bool {
+        !self.manifest.extensions.is_empty()
+    }
+
     /// Writes and seals an image file atomically.
     pub(crate) fn create(
         path: &Path,

@@ -13,6 +13,7 @@ use crate::artifact::cache::pip::{self, PipError};
 use crate::artifact::cache::{
     Cache, CacheError, create_atomically, create_private_dir, create_sealed, not_upgraded, seal,
 };
+use crate::limits::{MAX_WHEEL, MAX_WHEEL_FILES};
 use crate::util::error_code::{Code, Coded};
 use crate::util::hint::Hint;
 use crate::util::parallel::apart;
@@ -363,18 +364,25 @@ impl Artifact {
     }
 }
 
-/// Adds the files of a zip archive to `files`, by path.
+/// Adds the files of a zip archive to `files`, by path. An archive that unpacks to more than a
+/// wheel may contain is an error.
 pub(crate) fn read_archive(
     archive: impl Read + io::Seek,
     files: &mut BTreeMap<String, Vec<u8>>,
 ) -> zip::result::ZipResult<()> {
     let mut archive = zip::ZipArchive::new(archive)?;
+    let too_large = || zip::result::ZipError::from(io::Error::from(io::ErrorKind::FileTooLarge));
+    if archive.len() > MAX_WHEEL_FILES {
+        return Err(too_large());
+    }
+    let mut room = MAX_WHEEL;
     for index in 0..archive.len() {
-        let mut member = archive.by_index(index)?;
+        let member = archive.by_index(index)?;
         if member.is_file() {
             let path = member.name()?.into_owned();
             let mut bytes = Vec::new();
-            member.read_to_end(&mut bytes)?;
+            member.take(room + 1).read_to_end(&mut bytes)?;
+            room = room.checked_sub(bytes.len() as u64).ok_or_else(too_large)?;
             files.insert(path, bytes);
         }
     }

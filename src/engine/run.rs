@@ -241,6 +241,7 @@ pub(crate) async fn check(
 fn fresh(engine: &Engine, image: &Image, plan: &Plan, files: &Files) -> Result<Interpreter, Error> {
     let options = Options {
         image,
+        links: false,
         files,
         mounts: &plan.request.mounts,
         aliases: &plan.request.aliases,

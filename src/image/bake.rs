@@ -84,13 +84,7 @@ async fn follow(factory: &Factory, order: &Order<'_>) -> Result<(Manifest, Vec<u
     if order.base.manifest.base.is_none() && order.base.manifest.interrupt.is_none() {
         oven.boot().await?;
     }
-    let linked = match factory.codes() {
-        Some(codes) => {
-            let before = &order.base.manifest.extensions;
-            extensions::link(&mut oven, codes, before, order.native).await?
-        }
-        None => Vec::new(),
-    };
+    let linked = extensions::link(&mut oven, factory, order).await?;
     oven.run_own(Recipe::part_of_import_code, &order.recipe.import_code()).await?;
     oven.turn("preparing", INSTALL).await?;
     if !order.recipe.warm_up.is_empty() {
@@ -152,6 +146,7 @@ impl<'a> Oven<'a> {
         };
         let options = Options {
             image: &image,
+            links: !order.native.is_empty(),
             files: &files,
             aliases: &[],
             mounts: &[],
@@ -302,10 +297,26 @@ impl<'a> Oven<'a> {
         }
     }
 
+    /// Allocates zeroed memory of the guest.
+    async fn allocate(&mut self, length: u32, deadline: Instant) -> Result<u32, BakeError> {
+        let allocated = self.interpreter.instance().allocate(length, deadline).await?;
+        let none = || self.failed("allocating", "the interpreter has no memory left".into());
+        allocated.ok_or_else(none)
+    }
+
+    /// Copies bytes into memory that the guest allocates, and returns their address.
+    async fn put(&mut self, bytes: &[u8], deadline: Instant) -> Result<u32, BakeError> {
+        let length = u32::try_from(bytes.len()).unwrap_or(u32::MAX);
+        let at = self.allocate(length, deadline).await?;
+        self.interpreter.instance().write(at, bytes)?;
+        Ok(at)
+    }
+
     /// Reserves memory for the start of every run.
     async fn reserve(&mut self) -> Result<Reserved, BakeError> {
-        let run_source = self.interpreter.instance().copy_in(RUN.as_bytes()).await?;
-        let answer = self.interpreter.instance().copy_in(&vec![0; ANSWER_BYTES as usize]).await?;
+        let deadline = Instant::now() + LONGEST;
+        let run_source = self.put(RUN.as_bytes(), deadline).await?;
+        let answer = self.allocate(ANSWER_BYTES, deadline).await?;
         Ok(Reserved {
             run_source,
             answer,

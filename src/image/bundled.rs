@@ -19,7 +19,14 @@ pub(crate) fn stored(bundle: &Bundle, name: &str) -> Result<StoredImage, ImageEr
 /// Loads an image.
 pub(super) fn load(bundle: &Bundle, name: &str, strategy: Strategy) -> Result<Image, ImageError> {
     let path = bundle.image(name).ok_or_else(|| missing(bundle, name))?;
-    Image::load_unsealed(&path, strategy)
+    let image = Image::load_unsealed(&path, strategy)?;
+    if image.is_native() {
+        return Err(BundleError::Native {
+            image: name.to_owned(),
+        }
+        .into());
+    }
+    Ok(image)
 }
 
 /// Returns the error for a change to a bundle.

@@ -12,7 +12,7 @@ use super::error::BakeError;
 use super::recipe::Recipe;
 use crate::artifact::cache::{Cache, CacheError, seal};
 use crate::artifact::image::{ImageError, Manifest, inspect};
-use crate::artifact::remove_extension;
+use crate::artifact::remove_extensions;
 
 /// The base of the built-in images: the unchanged artifact.
 pub(super) const BOOT: &str = "boot";
@@ -63,7 +63,7 @@ impl Shelf {
         let extensions = self.extensions(name);
         seal::remove(&directory.join(image_file(name)))?;
         seal::remove(&directory.join(recipe_file(name)))?;
-        self.remove_extensions(extensions)?;
+        self.remove_extensions(&extensions)?;
         self.remove_packages(&packages)
     }
 
@@ -74,16 +74,17 @@ impl Shelf {
         extensions.into_iter().map(|extension| extension.linked).collect()
     }
 
-    /// Removes the extensions of a removed image, except those that other images use.
-    fn remove_extensions(&self, mut extensions: Vec<String>) -> Result<(), ImageError> {
-        for other in self.every_name()? {
-            let others = self.extensions(&other);
-            extensions.retain(|extension| !others.contains(extension));
-        }
-        for extension in extensions {
-            remove_extension(&self.cache, &extension)?;
-        }
-        Ok(())
+    /// Removes extensions that no image uses.
+    pub(super) fn sweep_extensions(&self) -> Result<(), ImageError> {
+        self.remove_extensions(&[])
+    }
+
+    /// Removes the extensions of a removed image, and those of failed builds and earlier images,
+    /// except those that images use.
+    fn remove_extensions(&self, removed: &[String]) -> Result<(), ImageError> {
+        let names = self.every_name()?;
+        let used: Vec<String> = names.iter().flat_map(|name| self.extensions(name)).collect();
+        Ok(remove_extensions(&self.cache, &used, removed)?)
     }
 
     /// Removes the packages of a removed image, except those that other images use.
@@ -131,15 +132,29 @@ impl Shelf {
     /// Returns the smallest tier that an image needs, according to the imports of its recipe and
     /// its bases.
     pub(super) fn tier(&self, name: &str) -> Result<Tier, BakeError> {
+        self.tier_of(self.recipe(name)?.0)
+    }
+
+    /// Does the same for the image of a recipe.
+    pub(super) fn tier_of(&self, mut recipe: Recipe) -> Result<Tier, BakeError> {
         let mut tier = Tier::Core;
-        let mut name = name.to_owned();
-        while name != BOOT && tier != Tier::All {
-            let (recipe, _) = self.recipe(&name)?;
+        loop {
             let code = [recipe.import_code(), recipe.warm_up].join("\n");
             tier = tier.max(tier_for(&code));
-            name = recipe.base;
+            if recipe.base == BOOT || tier == Tier::All {
+                return Ok(tier);
+            }
+            recipe = self.recipe(&recipe.base)?.0;
         }
-        Ok(tier)
+    }
+
+    /// Whether a recipe or any of its bases has wheels, whose native modules are linked.
+    pub(super) fn has_wheels(&self, recipe: &Recipe) -> Result<bool, BakeError> {
+        let mut recipe = recipe.clone();
+        while recipe.wheels.is_empty() && recipe.base != BOOT {
+            recipe = self.recipe(&recipe.base)?.0;
+        }
+        Ok(!recipe.wheels.is_empty())
     }
 
     /// Returns the names of all images, including those with unreadable recipes: built-in images

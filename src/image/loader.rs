@@ -257,7 +257,7 @@ impl ImageStore {
             let Some(image) = loaded else {
                 return Ok(None);
             };
-            let extensions = native_code(factory, &image.manifest)?;
+            let extensions = self.native_code(factory, recipe, &image)?;
             Ok::<_, BakeError>(extensions.map(|extensions| complete(image, extensions)))
         };
         if let Some(image) = current()? {
@@ -275,7 +275,7 @@ impl ImageStore {
         };
         let native = bake::native_modules(&self.cache, name, packages)?;
         if !native.is_empty() {
-            factory.ensure_open()?;
+            factory.ensure_of(self.shelf.tier_of(recipe.clone())?, true)?;
         }
         let order = bake::Order {
             native: &native,
@@ -292,20 +292,41 @@ impl ImageStore {
             match bake::bake(factory, &order) {
                 // The imports may not show all the code that it calls.
                 Err(BakeError::Missing { missing, .. })
-                    if factory.tier() < Some(missing.0.needs) =>
+                    if factory.tier_of(missing.0.open) < Some(missing.0.needs) =>
                 {
-                    factory.ensure(missing.0.needs)?;
+                    factory.ensure_of(missing.0.needs, missing.0.open)?;
                 }
                 baked => break baked?,
             }
         };
         Image::create(&path, &manifest, &memory)?;
         drop(memory);
+        // If this fails, the next build does it.
+        let _ = self.shelf.sweep_extensions();
         let image = Image::load(&path, self.strategy)?;
-        let extensions = native_code(factory, &image.manifest)?;
+        let extensions = self.native_code(factory, recipe, &image)?;
         let vanished = || wasmtime::format_err!("an extension vanished from the cache");
         let extensions = extensions.ok_or_else(|| InstanceError::start(vanished()))?;
         Ok(complete(image, extensions))
+    }
+
+    /// Returns the native code of an image's extensions, and has the factory load code that is open
+    /// for them. Returns `None` if the cache lacks an extension: the image must be built again.
+    fn native_code(
+        &self,
+        factory: &Factory,
+        recipe: &Recipe,
+        image: &Image,
+    ) -> Result<Option<Arc<[wasmtime::Module]>>, BakeError> {
+        if !image.is_native() {
+            return Ok(Some(Arc::default()));
+        }
+        let none = || InstanceError::start(wasmtime::format_err!("no code is open for extensions"));
+        let codes = factory.codes().ok_or_else(none)?;
+        factory.ensure_of(self.shelf.tier_of(recipe.clone())?, true)?;
+        let extensions = &image.manifest.extensions;
+        let found = extensions.iter().map(|extension| codes.extension(&extension.linked));
+        Ok(found.collect::<Result<Option<Vec<_>>, _>>()?.map(Arc::from))
     }
 
     /// Returns a key of everything that the image of a recipe depends on.
@@ -314,12 +335,16 @@ impl ImageStore {
             return Ok(recipe.key(""));
         }
         let (base, _) = self.shelf.recipe(&recipe.base)?;
-        Ok(recipe.key(&base.key(&base.base)))
+        let mut key = base.key(&base.base);
+        if self.shelf.has_wheels(recipe)? {
+            key.push_str(&belljar_passes::link_version());
+        }
+        Ok(recipe.key(&key))
     }
 
-    /// Whether all images exist and are current, except built-in ones whose packages were never
-    /// downloaded. Reads only the heads of their files.
-    pub(crate) fn are_made(&self) -> bool {
+    /// Whether all images exist and are current, with the code of their extensions, except built-in
+    /// ones whose packages were never downloaded. Reads only the heads of their files.
+    pub(crate) fn are_made(&self, factory: &Factory) -> bool {
         let is_made = |name: &String| -> Result<bool, BakeError> {
             let (recipe, packages) = self.shelf.recipe(name)?;
             let path = self.shelf.path(name)?;
@@ -333,7 +358,11 @@ impl ImageStore {
             let file = bake::package_name(&packages);
             let has_packages =
                 file.as_ref().is_none_or(|name| bake::package_file(&self.cache, name).is_file());
+            let linked = manifest.extensions.iter().map(|extension| &*extension.linked);
+            let has_code = manifest.extensions.is_empty()
+                || factory.codes().is_some_and(|codes| codes.has_open(linked));
             Ok(has_packages
+                && has_code
                 && manifest.package_file == file
                 && manifest.recipe == self.key_of(&recipe)?)
         };
@@ -394,18 +423,4 @@ impl ImageStore {
     fn lock(&self) -> std::sync::MutexGuard<'_, HashMap<String, Arc<Image>>> {
         self.loaded.lock().unwrap_or_else(PoisonError::into_inner)
     }
-}
-
-/// Returns the native code of an image's extensions, and has the factory load code that is open for
-/// them. Returns `None` if the cache lacks an extension: the image must be built again.
-fn native_code(
-    factory: &Factory,
-    manifest: &Manifest,
-) -> Result<Option<Arc<[wasmtime::Module]>>, BakeError> {
-    let (false, Some(codes)) = (manifest.extensions.is_empty(), factory.codes()) else {
-        return Ok(Some(Arc::default()));
-    };
-    factory.ensure_open()?;
-    let found = manifest.extensions.iter().map(|extension| codes.extension(&extension.linked));
-    Ok(found.collect::<Result<Option<Vec<_>>, _>>()?.map(Arc::from))
 }

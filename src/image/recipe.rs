@@ -2,7 +2,7 @@
 
 use std::fs;
 use std::io;
-use std::path::{Path, PathBuf};
+use std::path::{Component, Path, PathBuf};
 
 use serde::Deserialize;
 
@@ -174,12 +174,14 @@ impl Recipe {
         if let Some(bad) = self.packages.iter().find(package) {
             return field("packages", bad, "is not of the form name or name==version");
         }
-        if let Some(bad) = self
-            .wheels
-            .iter()
-            .find(|wheel| Path::new(wheel).extension().is_none_or(|ending| ending != "whl"))
-        {
-            return field("wheels", bad, "is not the name of a wheel");
+        let wheel = |wheel: &&String| {
+            let path = Path::new(wheel);
+            let is_part = |part| matches!(part, Component::Normal(_) | Component::CurDir);
+            let is_below = path.components().all(is_part);
+            !is_below || path.extension().is_none_or(|ending| ending != "whl")
+        };
+        if let Some(bad) = self.wheels.iter().find(wheel) {
+            return field("wheels", bad, "is not the path of a wheel below the recipe's directory");
         }
         Ok(())
     }
@@ -259,6 +261,21 @@ mod tests {
         ] {
             let refused = with_package(package).unwrap_err().to_string();
             assert!(refused.contains("is not of the form name or name==version"), "{refused}");
+        }
+    }
+
+    #[test]
+    fn a_wheel_is_below_the_recipe() {
+        let parse = |wheel: &str| {
+            let text = format!("name = \"own\"\nwheels = [{wheel:?}]");
+            Recipe::parse(&text, Path::new("own.toml"))
+        };
+        for wheel in ["own-1-py3-none-any.whl", "dist/own.whl", "./own.whl"] {
+            assert!(parse(wheel).is_ok(), "{wheel}");
+        }
+        for wheel in ["/own.whl", "../own.whl", "dist/../../own.whl", "own", ""] {
+            let refused = parse(wheel).unwrap_err().to_string();
+            assert!(refused.contains("is not the path of a wheel"), "{refused}");
         }
     }
 }

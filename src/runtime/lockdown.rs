@@ -128,6 +128,7 @@ impl Runtime {
     #[must_use]
     pub fn is_set_up(&self) -> bool {
         self.engine.images.are_at_hand()
-            || self.engine.factory.suffices(Tier::All) && self.engine.images.are_made()
+            || self.engine.factory.suffices(Tier::All)
+                && self.engine.images.are_made(&self.engine.factory)
     }
 }

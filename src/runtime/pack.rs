@@ -232,7 +232,7 @@ fn write_images(
 ) -> Result<(), Error> {
     for name in names {
         let image = engine.images.ensure(&engine.factory, name, true)?;
-        if !image.manifest.extensions.is_empty() {
+        if image.is_native() {
             return Err(BundleError::Native {
                 image: name.clone(),
             }

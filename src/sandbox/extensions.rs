@@ -1,9 +1,11 @@
 //! Extensions: instances that share the state of the main module's.
 
-use std::time::{Duration, Instant};
+use std::time::Instant;
 
 use belljar_passes::{CONSTRUCTORS, LINKED, MAIN, REFUEL};
-use wasmtime::{AsContextMut, Extern, Module, Store, format_err};
+use wasmtime::{
+    AsContextMut, Extern, Module, Store, TypedFunc, WasmParams, WasmResults, format_err,
+};
 
 use super::factory::at_once;
 use super::{Instance, InstanceError, State, fuel};
@@ -37,6 +39,7 @@ impl Instance {
         &mut self,
         extension: &Module,
         has_constructors: bool,
+        deadline: Instant,
     ) -> Result<(), InstanceError> {
         let made = instantiate(&mut self.store, &self.main, extension);
         let made = made.map_err(InstanceError::start)?;
@@ -44,30 +47,62 @@ impl Instance {
             let constructors = made
                 .get_typed_func::<(), ()>(&mut self.store, CONSTRUCTORS)
                 .map_err(InstanceError::start)?;
-            self.counter
-                .begin(&mut self.store, super::drive::SLICE)
-                .map_err(InstanceError::start)?;
-            let call = constructors.call_async(&mut self.store, ());
-            let called = tokio::time::timeout_at((Instant::now() + LONGEST).into(), call).await;
-            called.unwrap_or_else(|e| Err(e.into())).map_err(InstanceError::start)?;
+            self.call_by(deadline, &constructors, ()).await?;
         }
         Ok(())
     }
 
+    /// Allocates zeroed memory of the guest. Returns `None` if its memory is exhausted.
+    pub(crate) async fn allocate(
+        &mut self,
+        length: u32,
+        deadline: Instant,
+    ) -> Result<Option<u32>, InstanceError> {
+        let allocate = self.allocate.clone();
+        let at = self.call_by(deadline, &allocate, length).await?;
+        if at == 0 {
+            return Ok(None);
+        }
+        let memory = self.memory.data_mut(&mut self.store);
+        let end = (at as usize).checked_add(length as usize);
+        let memory = end.and_then(|end| memory.get_mut(at as usize..end));
+        let outside =
+            || InstanceError::start(format_err!("the guest allocated no memory of its own"));
+        memory.ok_or_else(outside)?.fill(0);
+        Ok(Some(at))
+    }
+
+    /// Calls a function outside of a turn. An extension may have changed what it does, so that it
+    /// may never return.
+    async fn call_by<P: WasmParams + Sync, R: WasmResults + Sync>(
+        &mut self,
+        deadline: Instant,
+        function: &TypedFunc<P, R>,
+        parameters: P,
+    ) -> Result<R, InstanceError> {
+        let begun = self.counter.begin(&mut self.store, super::drive::SLICE);
+        begun.map_err(InstanceError::start)?;
+        let call = function.call_async(&mut self.store, parameters);
+        let called = tokio::time::timeout_at(deadline.into(), call).await;
+        called.unwrap_or_else(|e| Err(e.into())).map_err(InstanceError::start)
+    }
+
     /// Returns the address of the C library's `errno`: the word that two failing calls set to their
     /// error numbers.
-    pub(crate) async fn errno(&mut self) -> Result<Option<u32>, InstanceError> {
+    pub(crate) async fn errno(&mut self, deadline: Instant) -> Result<Option<u32>, InstanceError> {
         const INVALID: u32 = 28;
         const RANGE: u32 = 68;
-        let text = self.copy_in(b"99999999999\0").await?;
+        const TEXT: &[u8] = b"99999999999\0";
+        let Some(text) = self.allocate(TEXT.len() as u32, deadline).await? else {
+            return Ok(None);
+        };
+        self.write(text, TEXT)?;
         let name = format!("{LINKED}strtol");
         let convert = self.main.get_typed_func::<(u32, u32, u32), u32>(&mut self.store, &name);
         let convert = convert.map_err(InstanceError::start)?;
-        let called = convert.call_async(&mut self.store, (text, 0, 1)).await;
-        called.map_err(InstanceError::start)?;
+        self.call_by(deadline, &convert, (text, 0, 1)).await?;
         let before = self.memory().to_vec();
-        let called = convert.call_async(&mut self.store, (text, 0, 10)).await;
-        called.map_err(InstanceError::start)?;
+        self.call_by(deadline, &convert, (text, 0, 10)).await?;
         let (before, after) = (before.as_chunks::<4>().0, self.memory().as_chunks::<4>().0);
         let mut found = std::iter::zip(before, after).enumerate().filter(|(_, (old, new))| {
             (u32::from_le_bytes(**old), u32::from_le_bytes(**new)) == (INVALID, RANGE)
@@ -82,6 +117,3 @@ impl Instance {
         written.map_err(|e| InstanceError::start(e.into()))
     }
 }
-
-/// Time limit of an extension's constructors.
-const LONGEST: Duration = Duration::from_mins(1);

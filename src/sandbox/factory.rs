@@ -42,40 +42,40 @@ pub(crate) struct Factory {
     /// Top-level modules that the library omits.
     left_out: Arc<[String]>,
     /// The largest code loaded. It is only replaced by larger code.
-    linked: RwLock<Option<Arc<Linked>>>,
+    linked: Place,
+    /// The same for images with extensions: code with exports and room for them.
+    open: Place,
     pool: Arc<Pool>,
     /// Of guests' clocks.
     resolution: Resolution,
     progress: Arc<dyn Progress>,
 }
 
+type Place = RwLock<Option<Arc<Linked>>>;
+
 /// Code linked to its host functions.
 struct Linked {
     code: Code,
     ready: InstancePre<State>,
-    /// Whether extensions can be linked with it.
-    is_open: bool,
 }
 
 impl Linked {
-    fn new(code: Code, is_open: bool) -> Result<Self, InstanceError> {
+    fn new(code: Code) -> Result<Self, InstanceError> {
         let mut linker = Linker::new(&code.engine);
         wasi::add_to_linker(&mut linker).map_err(InstanceError::start)?;
         door::add_to_linker(&mut linker).map_err(InstanceError::start)?;
         fuel::add_to_linker(&mut linker).map_err(InstanceError::start)?;
         missing_code::add_to_linker(&mut linker, code.tier).map_err(InstanceError::start)?;
         let ready = linker.instantiate_pre(&code.module).map_err(InstanceError::start)?;
-        Ok(Self {
-            code,
-            ready,
-            is_open,
-        })
+        Ok(Self { code, ready })
     }
 }
 
 /// Settings for an interpreter's whole life.
 pub(crate) struct Options<'a> {
     pub image: &'a Image,
+    /// Whether extensions are to be linked, although the image may not contain any yet.
+    pub links: bool,
     /// Initial files, with their limits.
     pub files: &'a Files,
     /// Host directories that the guest can read.
@@ -126,11 +126,12 @@ impl Factory {
         progress: Arc<dyn Progress>,
     ) -> Result<Self, InstanceError> {
         let all = codes.find(Tier::All)?;
-        let linked = all.map(|code| Linked::new(code, false)).transpose()?.map(Arc::new);
+        let linked = all.map(Linked::new).transpose()?.map(Arc::new);
         Ok(Self {
             codes: Some(codes),
             left_out: Arc::default(),
             linked: RwLock::new(linked),
+            open: RwLock::default(),
             pool: Pool::new(idle),
             resolution: Resolution::FULL,
             progress,
@@ -142,7 +143,8 @@ impl Factory {
         Ok(Self {
             codes: None,
             left_out: left_out.into(),
-            linked: RwLock::new(Some(Arc::new(Linked::new(code, false)?))),
+            linked: RwLock::new(Some(Arc::new(Linked::new(code)?))),
+            open: RwLock::default(),
             pool: Pool::new(idle),
             resolution: Resolution::FULL,
             progress: Arc::new(Silent),
@@ -157,12 +159,22 @@ impl Factory {
 
     /// Returns the tier of the loaded code.
     pub(crate) fn tier(&self) -> Option<Tier> {
-        self.linked().map(|linked| linked.code.tier)
+        self.tier_of(false)
+    }
+
+    /// Returns the tier of the loaded code, or of that which is open for extensions.
+    pub(crate) fn tier_of(&self, open: bool) -> Option<Tier> {
+        self.linked(open).map(|linked| linked.code.tier)
     }
 
     /// Whether the code of `tier` is loaded, or no other code is available.
     pub(crate) fn suffices(&self, tier: Tier) -> bool {
-        self.codes.is_none() || self.tier() >= Some(tier)
+        self.suffices_of(tier, false)
+    }
+
+    /// The same, or for code that is open for extensions.
+    pub(crate) fn suffices_of(&self, tier: Tier, open: bool) -> bool {
+        self.codes.is_none() || self.tier_of(open) >= Some(tier)
     }
 
     /// Loads the code of `tier`: all code if the cache has it by now, otherwise this tier, compiled
@@ -176,9 +188,9 @@ impl Factory {
         self.obtain(tier, Need::Later, false)
     }
 
-    /// Loads code of the same tier that is open for extensions.
-    pub(crate) fn ensure_open(&self) -> Result<(), InstanceError> {
-        self.obtain(self.tier().unwrap_or(Tier::Core), Need::Now, true)
+    /// The same, or for code that is open for extensions.
+    pub(crate) fn ensure_of(&self, tier: Tier, open: bool) -> Result<(), InstanceError> {
+        self.obtain(tier, Need::Now, open)
     }
 
     /// Returns the source of code, if any is available.
@@ -186,40 +198,34 @@ impl Factory {
         self.codes.as_ref()
     }
 
-    /// Once an image has needed code that is open for extensions, all code is.
     fn obtain(&self, tier: Tier, need: Need, open: bool) -> Result<(), InstanceError> {
         let Some(codes) = &self.codes else {
             return Ok(());
         };
-        // Again if another thread has loaded smaller code that is open meanwhile.
-        loop {
-            let is_open = self.linked().is_some_and(|linked| linked.is_open);
-            if self.suffices(tier) && (is_open || !open) {
-                return Ok(());
-            }
-            let tier = tier.max(self.tier().unwrap_or(tier));
-            let open = open || is_open;
-            let codes = &if open { codes.open() } else { codes.clone() };
-            let mut larger = Tier::EVERY.into_iter().rev().filter(|&larger| larger > tier);
-            let found = larger.find_map(|larger| codes.find(larger).transpose()).transpose()?;
-            let code = match found {
-                Some(code) => code,
-                None => codes.ensure(tier, need, &*self.progress)?,
-            };
-            let new = Arc::new(Linked::new(code, open)?);
-            let mut linked = self.linked.write().unwrap_or_else(PoisonError::into_inner);
-            let is_wider = |old: &Arc<Linked>| {
-                let (old, new) = ((old.code.tier, old.is_open), (new.code.tier, new.is_open));
-                new.0 >= old.0 && new.1 >= old.1 && new != old
-            };
-            if linked.as_ref().is_none_or(is_wider) {
-                *linked = Some(new);
-            }
+        if self.suffices_of(tier, open) {
+            return Ok(());
         }
+        let codes = &if open { codes.open() } else { codes.clone() };
+        let mut larger = Tier::EVERY.into_iter().rev().filter(|&larger| larger > tier);
+        let found = larger.find_map(|larger| codes.find(larger).transpose()).transpose()?;
+        let code = match found {
+            Some(code) => code,
+            None => codes.ensure(tier, need, &*self.progress)?,
+        };
+        let new = Arc::new(Linked::new(code)?);
+        let mut linked = self.place(open).write().unwrap_or_else(PoisonError::into_inner);
+        if linked.as_ref().is_none_or(|old| new.code.tier > old.code.tier) {
+            *linked = Some(new);
+        }
+        Ok(())
     }
 
-    fn linked(&self) -> Option<Arc<Linked>> {
-        self.linked.read().unwrap_or_else(PoisonError::into_inner).clone()
+    fn place(&self, open: bool) -> &Place {
+        if open { &self.open } else { &self.linked }
+    }
+
+    fn linked(&self, open: bool) -> Option<Arc<Linked>> {
+        self.place(open).read().unwrap_or_else(PoisonError::into_inner).clone()
     }
 
     /// Starts an instance of an image.
@@ -229,11 +235,13 @@ impl Factory {
         setup: Setup,
     ) -> Result<Instance, InstanceError> {
         let image = options.image;
+        let open = options.links || image.is_native();
         let linked = self
-            .linked()
+            .linked(open)
             .ok_or_else(|| InstanceError::start(wasmtime::format_err!("no code was loaded")))?;
         let held = Held {
             tier: linked.code.tier,
+            open,
             left_out: Arc::clone(&self.left_out),
             grows: self.codes.is_some(),
         };

@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use belljar_passes::{LIBRARIES, MISSING, Tier};
-use wasmtime::{Linker, format_err};
+use wasmtime::{Caller, Linker, format_err};
 
 use super::State;
 use crate::artifact::tier_of;
@@ -16,6 +16,8 @@ pub(crate) struct Missing {
     pub library: String,
     /// Tier of the guest.
     pub has: Tier,
+    /// Whether its code is open for extensions.
+    pub open: bool,
     /// Smallest tier that contains the library.
     pub needs: Tier,
 }
@@ -25,6 +27,8 @@ pub(crate) struct Missing {
 pub(super) struct Held {
     /// Tier of its code.
     pub tier: Tier,
+    /// Whether it is open for extensions.
+    pub open: bool,
     /// Top-level modules that its library omits, although the code could run some of them.
     pub left_out: Arc<[String]>,
     /// Whether larger code is available: a run without visible effects is then restarted on it.
@@ -50,6 +54,7 @@ impl Held {
             return Err(Missing {
                 library: name,
                 has,
+                open: self.open,
                 needs,
             });
         }
@@ -65,16 +70,18 @@ impl Held {
 
 /// Adds stubs for the functions that `tier` does not contain.
 pub(super) fn add_to_linker(linker: &mut Linker<State>, tier: Tier) -> wasmtime::Result<()> {
-    linker.func_wrap(MISSING.0, MISSING.1, move |library: u32| -> wasmtime::Result<()> {
+    let stub = move |caller: Caller<'_, State>, library: u32| -> wasmtime::Result<()> {
         let Some(library) = LIBRARIES.get(library as usize) else {
             return Err(format_err!("the code has a library that is not known"));
         };
         Err(wasmtime::Error::new(Missing {
             library: library.name.to_owned(),
             has: tier,
+            open: caller.data().held.open,
             needs: library.tier,
         }))
-    })?;
+    };
+    linker.func_wrap(MISSING.0, MISSING.1, stub)?;
     Ok(())
 }
 
@@ -85,6 +92,7 @@ mod tests {
     fn core() -> Held {
         Held {
             tier: Tier::Core,
+            open: false,
             left_out: Arc::new(["sympy".to_owned()]),
             grows: true,
         }

@@ -106,6 +106,7 @@ impl State {
             meter: Meter::default(),
             held: Held {
                 tier: belljar_passes::Tier::Core,
+                open: false,
                 left_out: Arc::default(),
                 grows: false,
             },

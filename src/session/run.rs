@@ -315,7 +315,7 @@ impl Core {
         plan: &Plan,
         pending: Option<&Pending>,
     ) -> Result<(Execution, Option<String>), Error> {
-        context.engine.foresee(&plan.request.code).await?;
+        context.engine.foresee(&plan.request.code, &context.image).await?;
         let _turn = context.engine.turns.take().await?;
         // A run that may be replayed always starts in the same way: with a freshly woken
         // interpreter.
@@ -382,6 +382,7 @@ impl Core {
         files.set_limits(limits(bytes, names));
         let options = Options {
             image: &context.image,
+            links: false,
             files: &files,
             mounts: &context.fixed.mounts,
             aliases: &context.fixed.places.aliases,

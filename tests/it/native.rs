@@ -267,10 +267,21 @@ impl Side {
 }
 
 fn build(runtime: &Runtime, image: &str, folder: &Path, module: &[u8]) -> Result<(), Error> {
+    build_with(runtime, image, folder, "counted", module)
+}
+
+/// Builds an image with a file of a native module at `path`.
+fn build_with(
+    runtime: &Runtime,
+    image: &str,
+    folder: &Path,
+    path: &str,
+    module: &[u8],
+) -> Result<(), Error> {
     let name = "counted-1.0-cp315-cp315-belljar_wasm32.whl";
     let mut archive = zip::ZipWriter::new(fs::File::create(folder.join(name)).unwrap());
     let options = zip::write::SimpleFileOptions::default();
-    archive.start_file("counted.cpython-315-belljar_wasm32.wasm", options).unwrap();
+    archive.start_file(format!("{path}.cpython-315-belljar_wasm32.wasm"), options).unwrap();
     archive.write_all(module).unwrap();
     archive.start_file("counted-1.0.dist-info/METADATA", options).unwrap();
     archive.write_all(b"Metadata-Version: 2.1\nName: counted\nVersion: 1.0\n").unwrap();
@@ -443,6 +454,18 @@ fn a_native_module_that_does_not_fit_is_refused_by_name() {
         let text = chain(&error);
         assert!(text.contains("module counted cannot be linked") && text.contains(why), "{text}");
         assert_eq!(error.code(), "bake.extension");
+    }
+    let mut weakref = side().wasm();
+    let name = weakref.windows(7).position(|bytes| bytes == b"PyInit_").unwrap() + 7;
+    weakref[name..name + 7].copy_from_slice(b"weakref");
+    // Names that the interpreter has: built in, imported by the base, or not to be imported.
+    for (path, why) in [
+        ("math", "has the name of another module"),
+        ("weakref", "the base has imported ['weakref'] already"),
+        ("so long", "has a name that is not of letters"),
+    ] {
+        let error = build_with(&runtime, "refused", folder.path(), path, &weakref).unwrap_err();
+        assert!(chain(&error).contains(why), "{path}: {}", chain(&error));
     }
     let error = build(&runtime, "refused", folder.path(), b"no module").unwrap_err();
     assert!(chain(&error).contains("cannot be parsed"), "{}", chain(&error));

@@ -109,6 +109,9 @@ pub(super) fn write(file: &mut File, manifest: &Manifest, memory: &[u8]) -> io::
         _ => VERSION_WITH_EXTENSIONS,
     };
     let manifest = serde_json::to_vec_pretty(manifest)?;
+    if manifest.len() > MAX_IMAGE_MANIFEST {
+        return Err(io::Error::new(io::ErrorKind::InvalidInput, "its manifest is too long"));
+    }
     let offset = (HEADER + manifest.len()).next_multiple_of(PAGE) as u64;
     let mut head = Vec::with_capacity(HEADER + manifest.len());
     head.extend_from_slice(MAGIC);

@@ -1,16 +1,21 @@
 //! Links the native extensions of an image's packages to its interpreter.
 
-use std::collections::{BTreeMap, HashMap};
+use std::collections::{BTreeMap, BTreeSet, HashMap};
+use std::error::Error;
 use std::sync::PoisonError;
+use std::time::Instant;
 
 use belljar_passes::{Extension, LinkError, Linked, Place, Targets};
 use serde::Deserialize;
 
-use super::{Oven, inittab};
+use super::inittab::{self, Inittab};
+use super::{LONGEST, Order, Oven};
 use crate::artifact::Codes;
 use crate::artifact::cache::seal::hash_bytes;
 use crate::artifact::image;
 use crate::image::error::BakeError;
+use crate::limits::MAX_NATIVE_MODULE;
+use crate::sandbox::{Factory, InstanceError};
 use crate::util::cause::Cause;
 
 /// A native module of a package.
@@ -35,9 +40,11 @@ impl NativeModule {
 /// Asks the guest for the addresses of its objects.
 const TELL: &str = include_str!("../../../python-wasm/linking/addresses.py");
 
-/// Adds names to those that Python's own importer knows.
+/// Adds names to those that Python's own importer knows. Modules that are imported already would
+/// hide the new ones.
 const ADD: &str = "(lambda names, sys=__import__('sys'): setattr(sys, 'builtin_module_names', \
-    tuple(sorted({*sys.builtin_module_names, *names}))))";
+    tuple(sorted({*sys.builtin_module_names, *names}))) if not names & sys.modules.keys() else \
+    sys.exit(f'the base has imported {sorted(names & sys.modules.keys())} already'))";
 
 /// Addresses of the guest's objects.
 #[derive(Default, Deserialize)]
@@ -51,19 +58,42 @@ struct Addresses {
 /// Links all modules, in order, and returns their places.
 pub(super) async fn link(
     oven: &mut Oven<'_>,
-    codes: &Codes,
-    before: &[image::Extension],
-    modules: &[NativeModule],
+    factory: &Factory,
+    order: &Order<'_>,
 ) -> Result<Vec<image::Extension>, BakeError> {
+    let modules = order.native;
     if modules.is_empty() {
         return Ok(Vec::new());
     }
+    let none = || InstanceError::start(wasmtime::format_err!("no code is open for extensions"));
+    let codes = factory.codes().ok_or_else(none)?;
+    let before = &order.base.manifest.extensions;
     let targets = codes.targets()?;
     oven.turn("asking for addresses", TELL).await?;
     let told = {
         let told = oven.told.lock().unwrap_or_else(PoisonError::into_inner);
-        serde_json::from_slice(&told).unwrap_or_default()
+        serde_json::from_slice(&told)
     };
+    let told = told.map_err(|e| oven.failed("asking for addresses", e.to_string()))?;
+    // Before code of the extensions runs, which may change any memory.
+    let found = inittab::find(oven.interpreter.instance().memory());
+    let found = found.ok_or_else(|| {
+        oven.failed("linking", "the list of built-in modules was not found".into())
+    })?;
+    let mut taken: BTreeSet<&str> =
+        found.iter().flat_map(|old| &old.names).map(String::as_str).collect();
+    for module in modules {
+        let why = if !inittab::is_name(module.name.as_bytes()) {
+            "has a name that is not of letters, digits, `_` and dots, or too long"
+        } else if !taken.insert(&module.name) {
+            "has the name of another module of the interpreter or these packages"
+        } else if module.file.len() > MAX_NATIVE_MODULE {
+            "is too large"
+        } else {
+            continue;
+        };
+        return Err(refused(&oven.recipe.name, &module.name, LinkError::Unsupported(why)));
+    }
     let mut linking = Linking {
         codes,
         slot: before.iter().map(|extension| extension.slots.1).max().unwrap_or(targets.first_slot),
@@ -71,12 +101,13 @@ pub(super) async fn link(
         told,
         cells: BTreeMap::new(),
         inits: Vec::new(),
+        deadline: Instant::now() + LONGEST,
     };
     let mut places = Vec::new();
     for module in modules {
         places.push(linking.link(oven, module).await?);
     }
-    linking.publish(oven).await?;
+    linking.publish(oven, &found).await?;
     Ok(places)
 }
 
@@ -90,6 +121,16 @@ struct Linking<'a> {
     cells: BTreeMap<String, u32>,
     /// Names and table slots of the functions that create modules.
     inits: Vec<(String, u32)>,
+    /// Time limit of the calls that link and start all extensions.
+    deadline: Instant,
+}
+
+fn refused(image: &str, module: &str, error: impl Error + Send + Sync + 'static) -> BakeError {
+    BakeError::Extension {
+        image: image.to_owned(),
+        module: module.to_owned(),
+        source: Cause::new(error),
+    }
 }
 
 impl Linking<'_> {
@@ -99,11 +140,7 @@ impl Linking<'_> {
         module: &NativeModule,
     ) -> Result<image::Extension, BakeError> {
         let image = oven.recipe.name.clone();
-        let failed = |error: LinkError| BakeError::Extension {
-            image: image.clone(),
-            module: module.name.clone(),
-            source: Cause::new(error),
-        };
+        let failed = |error: LinkError| refused(&image, &module.name, error);
         let extension = Extension::read(&module.file).map_err(failed)?;
         // Before the guest allocates anything.
         extension.check(&self.targets).map_err(failed)?;
@@ -116,11 +153,9 @@ impl Linking<'_> {
             data.insert(name.to_owned(), address.map_err(failed)?);
         }
         let needs = extension.needs();
-        let memory = oven.interpreter.instance().copy_in(&vec![0; needs.memory as usize]).await?;
-        if memory == 0 {
-            let why = "needs more memory than the interpreter can give it";
-            return Err(failed(LinkError::Unsupported(why)));
-        }
+        let memory = oven.interpreter.instance().allocate(needs.memory, self.deadline).await?;
+        let why = "needs more memory than the interpreter can give it";
+        let memory = memory.ok_or_else(|| failed(LinkError::Unsupported(why)))?;
         let place = Place {
             memory,
             slot: self.slot,
@@ -132,11 +167,7 @@ impl Linking<'_> {
         });
         self.inits.push((module.name.clone(), init.map_err(failed)?));
         let sha256 = self.start(oven, &linked).await.map_err(|error| match error {
-            BakeError::Code(error) => BakeError::Extension {
-                image: image.clone(),
-                module: module.name.clone(),
-                source: Cause::new(error),
-            },
+            BakeError::Code(error) => refused(&image, &module.name, error),
             error => error,
         })?;
         let first = self.slot;
@@ -158,7 +189,7 @@ impl Linking<'_> {
         for (address, bytes) in &linked.data {
             oven.interpreter.instance().write(*address, bytes)?;
         }
-        oven.interpreter.instance().extend(&native, linked.has_constructors).await?;
+        oven.interpreter.instance().extend(&native, linked.has_constructors, self.deadline).await?;
         Ok(sha256)
     }
 
@@ -168,29 +199,25 @@ impl Linking<'_> {
             return Ok(Some(*address));
         }
         if name == "errno" {
-            let address = oven.interpreter.instance().errno().await?;
+            let address = oven.interpreter.instance().errno(self.deadline).await?;
             self.cells.extend(address.map(|address| (name.to_owned(), address)));
             return Ok(address);
         }
         let Some(word) = self.told.words.get(name) else {
             return Ok(None);
         };
-        let cell = oven.interpreter.instance().copy_in(&word.to_le_bytes()).await?;
+        let cell = oven.put(&word.to_le_bytes(), self.deadline).await?;
         self.cells.insert(name.to_owned(), cell);
         Ok(Some(cell))
     }
 
     /// Adds the modules to the interpreter's built-in ones.
-    async fn publish(&self, oven: &mut Oven<'_>) -> Result<(), BakeError> {
-        let found = inittab::find(oven.interpreter.instance().memory());
-        let found = found.ok_or_else(|| {
-            oven.failed("linking", "the list of built-in modules was not found".into())
-        })?;
+    async fn publish(&self, oven: &mut Oven<'_>, found: &[Inittab]) -> Result<(), BakeError> {
         let mut added = Vec::new();
         for (name, slot) in &self.inits {
             let mut name = name.clone().into_bytes();
             name.push(0);
-            added.push((oven.interpreter.instance().copy_in(&name).await?, *slot));
+            added.push((oven.put(&name, self.deadline).await?, *slot));
         }
         for old in found {
             let entries = old.entries.iter().chain(&added).chain(&[(0, 0)]);
@@ -198,14 +225,14 @@ impl Linking<'_> {
                 .flat_map(|(name, function)| [name.to_le_bytes(), function.to_le_bytes()])
                 .flatten()
                 .collect();
-            let at = oven.interpreter.instance().copy_in(&bytes).await?;
-            for pointer in old.pointers {
-                oven.interpreter.instance().write(pointer, &at.to_le_bytes())?;
+            let at = oven.put(&bytes, self.deadline).await?;
+            for pointer in &old.pointers {
+                oven.interpreter.instance().write(*pointer, &at.to_le_bytes())?;
             }
         }
         let names: Vec<&str> = self.inits.iter().map(|(name, _)| name.as_str()).collect();
         let names = serde_json::to_string(&names).map_err(|e| BakeError::System(e.into()))?;
-        oven.turn("linking", &format!("{ADD}({names})")).await
+        oven.turn("linking", &format!("{ADD}(set({names}))")).await
     }
 }
 

@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 use std::fs::{self, File};
-use std::io::{self, BufReader};
+use std::io::{self, BufReader, Read};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
@@ -17,6 +17,7 @@ use crate::artifact::cache::{
 use crate::artifact::read_archive;
 use crate::image::error::BakeError;
 use crate::image::recipe::Recipe;
+use crate::limits::MAX_WHEEL;
 use crate::util::progress::{Progress, Stage, Step};
 
 /// Cache directory of downloaded packages.
@@ -35,6 +36,11 @@ impl LockedPackage {
     /// `name==version`.
     pub(crate) fn pin(&self) -> String {
         format!("{}=={}", self.name, self.version)
+    }
+
+    /// Whether it may have native modules.
+    fn is_native(&self) -> bool {
+        self.file.ends_with(TAGS[1])
     }
 
     /// Returns its file in the cache.
@@ -112,8 +118,13 @@ fn copy_wheels(
         let folder = cache.dir(WHEELS)?;
         let mut copy = tempfile::NamedTempFile::new_in(&folder)
             .map_err(CacheError::io("create a file in", &folder))?;
-        let mut file = File::open(&path).map_err(CacheError::io("open", &path))?;
-        io::copy(&mut file, &mut copy).map_err(CacheError::io("copy", &path))?;
+        // To open another kind of file may wait for ever.
+        let metadata = fs::metadata(&path).map_err(CacheError::io("open", &path))?;
+        if !metadata.is_file() || metadata.len() > MAX_WHEEL {
+            return Err(broken(recipe, &path, "it is not a file, or too large"));
+        }
+        let file = File::open(&path).map_err(CacheError::io("open", &path))?;
+        io::copy(&mut file.take(MAX_WHEEL), &mut copy).map_err(CacheError::io("copy", &path))?;
         let package = package_of(recipe, &path, hash_file(copy.path())?)?;
         if !TAGS.iter().any(|tag| package.file.ends_with(tag)) {
             return Err(broken(recipe, &path, "it is for another platform than belljar's"));
@@ -274,19 +285,22 @@ pub(crate) fn pack(
     Ok(Some(opened))
 }
 
-/// Returns the native modules of the packages, by path.
+/// Returns the native modules of the packages: in their order, then by path.
 pub(crate) fn native_modules(
     cache: &Cache,
     image: &str,
     packages: &[LockedPackage],
 ) -> Result<Vec<NativeModule>, BakeError> {
-    let native: Vec<LockedPackage> =
-        packages.iter().filter(|package| package.file.ends_with(TAGS[1])).cloned().collect();
-    let modules = files_of(cache, image, &native)?.into_iter().filter_map(|(path, file)| {
-        let name = NativeModule::name_of(&path)?;
-        Some(NativeModule { name, file })
-    });
-    Ok(modules.collect())
+    let mut modules = Vec::new();
+    for package in packages.iter().filter(|package| package.is_native()) {
+        // One by one, because two packages may have the same path.
+        let files = files_of(cache, image, std::slice::from_ref(package))?;
+        modules.extend(files.into_iter().filter_map(|(path, file)| {
+            let name = NativeModule::name_of(&path)?;
+            Some(NativeModule { name, file })
+        }));
+    }
+    Ok(modules)
 }
 
 /// Opens packed packages.
@@ -326,8 +340,16 @@ fn files_of(
             return Err(unusable("is not the file that was downloaded".into()));
         }
         let file = File::open(&wheel).map_err(CacheError::io("open", &wheel))?;
-        read_archive(BufReader::new(file), &mut files)
+        let mut own = BTreeMap::new();
+        read_archive(BufReader::new(file), &mut own)
             .map_err(|e| unusable(format!("cannot be unpacked: {e}")))?;
+        let native = own.keys().find(|path| NativeModule::name_of(path).is_some());
+        if let Some(path) = native.filter(|_| !package.is_native()) {
+            return Err(unusable(format!(
+                "has the native module {path}, and its name has no platform"
+            )));
+        }
+        files.append(&mut own);
     }
     Ok(files)
 }
@@ -351,14 +373,35 @@ mod tests {
     use crate::util::hint::Hint;
     use crate::util::progress::Silent;
 
+    #[test]
+    fn a_pure_package_with_a_native_module_is_refused() {
+        let dir = tempfile::tempdir().unwrap();
+        let cache = Cache::open(Some(dir.path().to_owned())).unwrap();
+        let path = "tea/cup.cpython-315-belljar_wasm32.wasm".to_owned();
+        let pure = package_with(&cache, &[path]);
+        let error = pack(&cache, "own", std::slice::from_ref(&pure), &Silent).unwrap_err();
+        assert!(error.to_string().contains("has the native module tea/cup."), "{error}");
+        let native = LockedPackage {
+            file: format!("tea-1-cp315-cp315{}", TAGS[1]),
+            ..pure
+        };
+        // Both are found, so that the second is refused by name.
+        let modules = native_modules(&cache, "own", &[native.clone(), native]).unwrap();
+        assert_eq!(modules.iter().map(|m| m.name.as_str()).collect::<Vec<_>>(), ["tea.cup"; 2]);
+    }
+
     /// A package in the cache with `files` files, so that packing takes a while.
     fn package(cache: &Cache, files: usize) -> LockedPackage {
+        let names: Vec<String> = (0..files).map(|number| format!("tea/{number}.py")).collect();
+        package_with(cache, &names)
+    }
+
+    fn package_with(cache: &Cache, files: &[String]) -> LockedPackage {
         let folder = cache.dir(WHEELS).unwrap();
         let made = folder.join("made");
         let mut archive = zip::ZipWriter::new(File::create(&made).unwrap());
-        for number in 0..files {
-            let name = format!("tea/{number}.py");
-            archive.start_file(name, zip::write::SimpleFileOptions::default()).unwrap();
+        for name in files {
+            archive.start_file(name.as_str(), zip::write::SimpleFileOptions::default()).unwrap();
             io::Write::write_all(&mut archive, b"x = 1").unwrap();
         }
         archive.finish().unwrap();

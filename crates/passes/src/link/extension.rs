@@ -477,3 +477,78 @@ fn constant(value: &wasmparser::ConstExpr<'_>) -> Result<u32, LinkError> {
         _ => Err(LinkError::Unsupported("is position-independent code, which is not needed")),
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use wasm_encoder::{
+        CodeSection, CustomSection, Function, FunctionSection, ImportSection, MemoryType, Module,
+        TypeSection, ValType,
+    };
+
+    use super::*;
+
+    fn what(bytes: &[u8]) -> &'static str {
+        match Extension::read(bytes) {
+            Err(LinkError::TooLarge { what, .. }) => what,
+            Err(other) => panic!("{other}"),
+            Ok(_) => "nothing",
+        }
+    }
+
+    fn module(count: u64, body: &Function) -> Vec<u8> {
+        let (mut types, mut functions) = (TypeSection::new(), FunctionSection::new());
+        types.ty().function([], []);
+        let mut code = CodeSection::new();
+        for _ in 0..count {
+            functions.function(0);
+            code.function(body);
+        }
+        let mut module = Module::new();
+        module.section(&types).section(&functions).section(&code);
+        module.finish()
+    }
+
+    #[test]
+    fn what_is_too_large_is_named() {
+        let body = |locals: u64| {
+            let mut body = Function::new([(locals as u32, ValType::I32)]);
+            body.raw([0x0b]);
+            body
+        };
+        assert_eq!(what(&vec![0; MAX_FILE as usize + 1]), "size in bytes");
+        assert_eq!(what(&module(MAX_FUNCTIONS + 1, &body(0))), "number of functions");
+        let locals = what(&module(1, &body(MAX_LOCALS + 1)));
+        assert_eq!(locals, "number of local variables in a function");
+        let mut long = Function::new([]);
+        long.raw(vec![1; MAX_BODY as usize]);
+        assert_eq!(what(&module(1, &long)), "largest function in bytes");
+    }
+    #[test]
+    fn memory_is_aligned_as_its_data() {
+        let aligned = |alignment: u8| {
+            let mut imports = ImportSection::new();
+            let memory = MemoryType {
+                minimum: 1,
+                maximum: None,
+                memory64: false,
+                shared: false,
+                page_size_log2: None,
+            };
+            imports.import(ENVIRONMENT, "memory", memory);
+            // Version 2, and the alignment of one segment without a name.
+            let linking = CustomSection {
+                name: "linking".into(),
+                data: vec![2, 5, 4, 1, 0, alignment, 0].into(),
+            };
+            let mut module = Module::new();
+            module.section(&imports).section(&linking);
+            module.finish()
+        };
+        for (alignment, bytes) in [(0, 64), (6, 64), (7, 128), (16, 65_536)] {
+            let module = aligned(alignment);
+            let needs = Extension::read(&module).unwrap().needs();
+            assert_eq!(needs.memory, 65_536 + bytes, "{alignment}");
+        }
+        assert_eq!(what(&aligned(17)), "alignment as a power of 2");
+    }
+}

@@ -204,21 +204,18 @@ impl Function {
                 _ => false,
             });
             let check = if leaves { LOOK } else { 0 };
-            match around.last().map(|&inner| &mut self.loops[inner]) {
-                Some(inner) => {
-                    inner.cost += cost;
-                    // A branch out of the loop becomes a conditional skip.
-                    inner.size += check;
-                    inner.size += if matches!(operator, Operator::BrIf { .. }) {
-                        3
-                    } else {
-                        1
-                    };
-                }
-                None => {
-                    self.cost += cost;
-                    self.outside += 1 + check;
-                }
+            if let Some(inner) = around.last().map(|&inner| &mut self.loops[inner]) {
+                inner.cost += cost;
+                inner.size += check;
+                // A branch out of the loop becomes a conditional skip.
+                inner.size += if matches!(operator, Operator::BrIf { .. }) {
+                    3
+                } else {
+                    1
+                };
+            } else {
+                self.cost += cost;
+                self.outside += 1 + check;
             }
             match operator {
                 Operator::Loop { blockty } => {

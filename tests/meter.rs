@@ -100,9 +100,8 @@ fn metered_extension(functions: &str) -> String {
 
 #[test]
 fn an_extension_looks_at_its_fuel_before_it_leaves() {
-    let long = "nop ".repeat(50_001);
     let judge = |functions: &str| {
-        let text = metered_extension(&functions.replace("LOOK", LOOK));
+        let text = metered_extension(&functions.replace("LOOK", LOOK).replace("PIECE", PIECE));
         let module = wat::parse_str(&text).unwrap_or_else(|e| panic!("{text}: {e}"));
         check_extension(&module).map_err(|e| match std::error::Error::source(&e) {
             Some(source) => format!("{e}: {source}"),
@@ -111,42 +110,46 @@ fn an_extension_looks_at_its_fuel_before_it_leaves() {
     };
     for functions in [
         "(func LOOK call $main)".into(),
-        "(func nop LOOK call $main)".into(),
-        "(elem (i32.const 0) $f) (func $f i32.const 0 LOOK call_indirect (type $none))".into(),
-        "(elem (i32.const 0) $f) (func $f call $g) (func $g LOOK call $main)".into(),
-        "(func i32.const 9 global.set $stack)".into(),
-        format!("(elem (i32.const 0) $f) (func $f LOOK {long})"),
-        format!("(func {long})"),
+        "(func LOOK nop LOOK call $main)".into(),
+        "(elem (i32.const 0) $f) (func $f LOOK i32.const 0 LOOK call_indirect (type $none))".into(),
+        "(elem (i32.const 0) $f) (func $f LOOK call $g) (func $g LOOK LOOK call $main)".into(),
+        "(func LOOK i32.const 9 global.set $stack)".into(),
+        "(func LOOK loop LOOK br 0 end)".into(),
+        // Three units pay for 48 operators, of which the check has 10 and the end is one.
+        format!("(func LOOK {})", "nop ".repeat(37)),
+        format!("(func LOOK loop LOOK {} end)", "nop ".repeat(37)),
     ] {
         judge(&functions).unwrap_or_else(|e| panic!("{functions}: {e}"));
     }
-    let bodies = format!("(func $long {})", "nop ".repeat(200_000));
-    let calls = "call $long ".repeat(101);
     let cases = [
-        ("(func call $main)", "leaves an extension without a look"),
+        ("(func call $main)", "does not begin with a look"),
         ("(func LOOK nop call $main)", "leaves an extension without a look"),
         ("(func LOOK call $main call $main)", "leaves an extension without a look"),
-        ("(func i32.const 0 call_indirect (type $none))", "leaves an extension without a look"),
+        ("(func nop)", "does not begin with a look"),
         ("(func LOOK i32.const 0 call_indirect (type $none))", "leaves an extension without"),
         ("(elem (i32.const 0) $main)", "an import can be called through a table"),
-        ("(elem declare func $main) (func ref.func $main drop)", "an import can be called"),
-        ("(func $f call $f)", "calls itself without a look"),
-        ("(func loop br 0 end)", "has a loop that does not look"),
-        ("(func i64.const 9 global.set $fuel)", "writes to the counter"),
+        ("(elem declare func $main) (func LOOK ref.func $main drop)", "an import can be called"),
+        ("(func LOOK loop br 0 end)", "has a loop that does not look"),
+        ("(func LOOK i64.const 9 global.set $fuel)", "writes to the counter"),
         ("(func LOOK call $refuel drop)", "asks for fuel out of turn"),
         ("(global (mut i32) (i32.const 0))", "it has state of its own"),
         ("(table 1 funcref)", "it has state of its own"),
         (r#"(data (i32.const 0) "x")"#, "it has state of its own"),
         (r#"(export "m" (memory 0))"#, "it has state of its own"),
         ("(func $f) (start $f)", "it has a start function"),
-        (r#"(func (export "f"))"#, "is exported and does not look"),
+        (r#"(func (export "f"))"#, "does not begin with a look"),
+        (
+            "(func (param $k i32) LOOK loop LOOK i32.const 0 i32.const 9 PIECE memory.fill end)",
+            "does not take fuel for",
+        ),
     ];
     let long_cases = [
+        (format!("(func LOOK {})", "nop ".repeat(38)), "takes too little fuel"),
+        (format!("(func LOOK loop LOOK {} end)", "nop ".repeat(38)), "takes too little fuel"),
         (
-            format!("(elem (i32.const 0) $f) (func $f {long})"),
-            "is in a table and runs for too long without a look",
+            format!("(func (local $n i32) LOOK {QUIET} br 0 end {TAKE} {TRAP})"),
+            "has a loop that does not look",
         ),
-        (format!("{bodies} (func LOOK {calls})"), "runs for too long after its look"),
     ];
     let cases = cases.map(|(functions, why)| (functions.to_owned(), why));
     for (functions, why) in cases.into_iter().chain(long_cases) {
@@ -187,8 +190,17 @@ fn extensions_are_metered() {
         check_extension(&metered).unwrap();
         assert!(check_module(&metered).is_err(), "{functions}: no module by itself");
     }
-    let long = format!("(elem (i32.const 0) $f) (func $f {})", "nop ".repeat(30_000));
-    meter_extension(&wat::parse_str(extension(&long)).unwrap()).unwrap();
+    // Deep blocks, long functions and long call cycles take time that their size explains.
+    let deep = 30_000;
+    let cycle: String =
+        (0..deep).map(|f| format!("(func $c{f} call $c{})", (f + 1) % deep)).collect();
+    for functions in [
+        format!("(elem (i32.const 0) $f) (func $f {})", "nop ".repeat(30_000)),
+        format!("(func (param i32) loop {} end)", "local.get 0 br_if 0 ".repeat(5_000)),
+        cycle,
+    ] {
+        meter_extension(&wat::parse_str(extension(&functions)).unwrap()).unwrap();
+    }
 }
 
 #[test]

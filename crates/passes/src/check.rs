@@ -12,8 +12,8 @@
 //!   of operators.
 //! * **Fuel only decreases**, except when the host adds some: no other code writes to its counter,
 //!   and iterations counted in a local are subtracted on every exit.
-//! * **In an extension, every call that leaves it checks the fuel first**, and functions that an
-//!   indirect call of another module may reach return soon.
+//! * **In an extension, every function and every loop begins with a check**, whose cost pays for
+//!   the code up to the next; every call that leaves it follows one, too.
 //! * **No instruction takes time given by an operand.** Memory is copied and filled in pieces, each
 //!   after its own check; instructions on tables and other kinds of calls are rejected.
 
@@ -62,9 +62,8 @@ const FEATURES: WasmFeatures = WasmFeatures::MVP
     .union(WasmFeatures::SIGN_EXTENSION)
     .union(WasmFeatures::SIMD);
 
-/// Maximum number of operators that a function of an extension may run without a check if it is in
-/// the table: what the main module must assume of its indirect calls.
-pub(crate) const LINKED_WAY: u64 = 50_000;
+/// Increased with every change of the rules for extensions.
+pub(super) const EXTENSION_VERSION: u32 = 1;
 
 /// Checks `module`.
 ///
@@ -133,20 +132,14 @@ fn check_found(module: &[u8], found: Found, named: Named) -> Result<(), CheckErr
             });
         }
     }
-    let bounds = match (found.is_extension, found.is_open) {
-        (true, _) => calls::Bounds::EXTENSION,
-        (false, true) => calls::Bounds::OPEN,
-        (false, false) => calls::Bounds::ALONE,
-    };
-    calls::check(&functions, &in_table, &bounds)
+    // In an extension, every function begins with a check, so no call of one is part of a way.
+    calls::check(&functions, &in_table)
 }
 
 /// Properties of the whole module.
 #[derive(Default)]
 struct Found {
     is_extension: bool,
-    /// Whether it exports functions for extensions.
-    is_open: bool,
     imports: u32,
     /// The function that adds fuel, with its type.
     refuel: Vec<(u32, u32)>,
@@ -253,7 +246,6 @@ impl Found {
                             ExternalKind::Func
                                 if !is_extension && export.name.starts_with(LINKED) =>
                             {
-                                found.is_open = true;
                                 found.linked.push(export.index);
                             }
                             ExternalKind::Func => found.exports.push(export.index),

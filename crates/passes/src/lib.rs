@@ -15,6 +15,7 @@ mod tiers;
 
 use std::time::Instant;
 
+use wasm_encoder::reencode;
 use wasmparser::{BinaryReaderError, ImportSectionReader, TypeRef};
 
 pub use check::{CheckError, check, check_extension};
@@ -84,6 +85,19 @@ pub enum PassError {
     Integers(#[from] IntegersError),
 }
 
+impl PassError {
+    /// Returns the error of `pass` for a part that cannot be written again.
+    fn of(error: reencode::Error, pass: &'static str) -> Self {
+        match error {
+            reencode::Error::ParseError(error) => error.into(),
+            _ => Self::Unsupported {
+                pass,
+                why: "it has what is not known how to write",
+            },
+        }
+    }
+}
+
 /// Removes the code that is not in `tier`, and applies the passes on the whole module.
 ///
 /// # Errors
@@ -134,9 +148,10 @@ pub fn on_extension(module: &[u8]) -> Result<Vec<u8>, PassError> {
 }
 
 /// Returns a key of the linker: extensions and the code of modules that are open for them depend on
-/// it.
+/// it and on the meter and the checker.
 pub fn link_version() -> String {
-    format!("link {} {}", link::VERSION, meter::EXTENSION_VERSION)
+    let meter = [meter::VERSION, meter::EXTENSION_VERSION];
+    format!("link {} meter {meter:?} rules {}", link::VERSION, check::EXTENSION_VERSION)
 }
 
 fn apply(passes: &[Pass], mut module: Vec<u8>, tier: Tier) -> Result<Vec<u8>, PassError> {

@@ -23,7 +23,7 @@ pub use main_module::Targets;
 pub(crate) use main_module::open;
 
 /// Increased with every change of the linker's output, or of the main module's exports.
-pub(crate) const VERSION: u32 = 1;
+pub(crate) const VERSION: u32 = 2;
 
 /// Name under which an extension imports what the main module exports.
 pub const MAIN: &str = "main";
@@ -86,6 +86,16 @@ pub enum LinkError {
         /// Name of the Python module.
         name: String,
     },
+    /// The module is larger than an extension may be.
+    #[error("its {what} is {actual}, and may be at most {most}")]
+    TooLarge {
+        /// What is too large.
+        what: &'static str,
+        /// Its size.
+        actual: u64,
+        /// Its maximum.
+        most: u64,
+    },
     /// The module has a kind of relocation that extensions do not need.
     #[error("it has a relocation of the unsupported type {0}")]
     Relocation(String),
@@ -133,8 +143,5 @@ const fn unsupported(why: &'static str) -> PassError {
 }
 
 fn refused(error: reencode::Error) -> PassError {
-    match error {
-        reencode::Error::ParseError(error) => error.into(),
-        _ => unsupported("it has what is not known how to write"),
-    }
+    PassError::of(error, "link")
 }

@@ -30,7 +30,7 @@ pub const MAX_QUIET: u64 = 1 << 34;
 pub(super) const VERSION: u32 = 5;
 
 /// Increased with every change of metered extensions.
-pub(super) const EXTENSION_VERSION: u32 = 1;
+pub(super) const EXTENSION_VERSION: u32 = 2;
 
 /// Module and name of the imported global with the remaining fuel, in extensions.
 const SHARED_FUEL: (&str, &str) = (crate::link::MAIN, FUEL);
@@ -44,20 +44,16 @@ pub(super) const TABLE_WAY: u64 = 49_963;
 /// a check, or more if there is such a function.
 pub(super) fn apply(module: &[u8], table_way: u64) -> Result<Vec<u8>, PassError> {
     let analysed = analyse::analyse(module, Kind::Main)?;
-    let ways = cut_set::Ways {
-        through_table: table_way,
-        ..cut_set::Ways::MAIN
-    };
-    let cut = cut_set::cut_set(&analysed, &ways);
+    let cut = cut_set::cut_set(&analysed, table_way);
     rewrite::rewrite(module, &analysed, &cut)
 }
 
-/// Makes an extension count its work on the main module's counter. Every call that leaves the
-/// extension checks the fuel first, so calls of imports and indirect calls are part of no way.
+/// Makes an extension count its work on the main module's counter. Extensions are not trusted to be
+/// reasonable: every function and every loop checks the fuel and pays for its code, and so does
+/// every call that leaves the extension.
 pub(super) fn apply_to_extension(module: &[u8]) -> Result<Vec<u8>, PassError> {
     let analysed = analyse::analyse(module, Kind::Extension)?;
-    let cut = cut_set::cut_set(&analysed, &cut_set::Ways::EXTENSION);
-    rewrite::rewrite(module, &analysed, &cut)
+    rewrite::rewrite(module, &analysed, &vec![true; analysed.functions.len()])
 }
 
 /// Kind of a module.

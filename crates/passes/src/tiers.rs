@@ -48,10 +48,7 @@ const fn unsupported(why: &'static str) -> PassError {
 const BROKEN: PassError = unsupported("its functions are not well formed");
 
 fn refused(error: reencode::Error) -> PassError {
-    match error {
-        reencode::Error::ParseError(error) => error.into(),
-        _ => unsupported("it has what is not known how to write"),
-    }
+    PassError::of(error, "tiers")
 }
 
 /// The parsed module.

@@ -18,6 +18,10 @@ const OVERRUN_LENGTH: usize = 5;
 const LOOK: usize = 10;
 /// Maximum cost of one iteration.
 const MAX_COST: i64 = 1 << 10;
+/// Maximum cost of one fuel check: the counter cannot overflow.
+const MAX_LOOK: i64 = 1 << 32;
+/// Maximum number of operators of an extension that one unit of fuel pays for.
+const PER_UNIT: u64 = 16;
 /// Fuel subtracted when such a loop traps.
 const OVERRUN: i64 = 1 << 62;
 
@@ -29,7 +33,7 @@ pub(super) struct Named {
     /// The imported function that adds fuel.
     pub refuel: u32,
     /// In an extension, the number of imported functions: calls of these, and indirect calls, must
-    /// follow a check.
+    /// follow a check, and every check pays for the code after it.
     pub leaving: Option<u32>,
 }
 
@@ -69,8 +73,13 @@ enum Frame {
     Block,
     /// The block after which the function traps with excessive cost.
     Overrun,
-    /// A loop that checks its fuel; `bulk` is whether memory has been copied or filled in it.
-    Loud { bulk: bool },
+    /// A loop that checks its fuel.
+    Loud {
+        /// Whether memory has been copied or filled in it.
+        bulk: bool,
+        /// Local whose value was subtracted in this iteration.
+        taken: Option<u32>,
+    },
     /// A loop that counts its iterations in a local.
     Quiet(Quiet),
 }
@@ -101,6 +110,8 @@ impl Body {
             allowed: vec![false; operators.len()],
             turns: Vec::new(),
             frames: vec![Frame::Block],
+            marked: Vec::new(),
+            paid: Vec::new(),
             found: Self {
                 size: operators.len() as u64,
                 ..Self::default()
@@ -122,21 +133,32 @@ struct Shapes {
 
 impl Shapes {
     /// Matches a fuel check: subtract, compare, and request more.
-    fn loud(self, operators: &[O<'_>]) -> bool {
+    /// Returns its cost.
+    fn loud(self, operators: &[O<'_>]) -> Option<u64> {
         let fuel = self.named.fuel;
-        matches!(operators, [
-            O::GlobalGet { global_index: a },
-            O::I64Const { value: cost },
-            O::I64Sub,
-            O::GlobalSet { global_index: b },
-            O::GlobalGet { global_index: c },
-            O::I64Const { value: 0 },
-            O::I64LtS,
-            O::If { blockty: wasmparser::BlockType::Empty },
-            O::Call { function_index },
-            O::End,
-            ..
-        ] if [*a, *b, *c] == [fuel; 3] && *cost > 0 && *function_index == self.slow)
+        match operators {
+            [
+                O::GlobalGet { global_index: a },
+                O::I64Const { value: cost },
+                O::I64Sub,
+                O::GlobalSet { global_index: b },
+                O::GlobalGet { global_index: c },
+                O::I64Const { value: 0 },
+                O::I64LtS,
+                O::If {
+                    blockty: wasmparser::BlockType::Empty,
+                },
+                O::Call { function_index },
+                O::End,
+                ..,
+            ] if [*a, *b, *c] == [fuel; 3]
+                && (1..=MAX_LOOK).contains(cost)
+                && *function_index == self.slow =>
+            {
+                Some(cost.cast_unsigned())
+            }
+            _ => None,
+        }
     }
 
     /// Matches the code after a quiet loop's header: counts an iteration, and exits after very
@@ -203,16 +225,19 @@ impl Shapes {
     }
 }
 
-/// Matches the minimum of a local and a small limit.
-fn bounded(operators: &[O<'_>]) -> bool {
-    matches!(operators, [
-        O::LocalGet { local_index: a },
-        O::I32Const { value: most },
-        O::LocalGet { local_index: b },
-        O::I32Const { value: again },
-        O::I32LtU,
-        O::Select,
-    ] if a == b && most == again && (0..=MAX_PIECE).contains(most))
+/// Matches the minimum of a local and a small limit. Returns the local.
+fn bounded(operators: &[O<'_>]) -> Option<u32> {
+    match operators {
+        [
+            O::LocalGet { local_index: a },
+            O::I32Const { value: most },
+            O::LocalGet { local_index: b },
+            O::I32Const { value: again },
+            O::I32LtU,
+            O::Select,
+        ] if a == b && most == again && (0..=MAX_PIECE).contains(most) => Some(*a),
+        _ => None,
+    }
 }
 
 struct Walk<'a> {
@@ -223,21 +248,51 @@ struct Walk<'a> {
     /// Locals that count iterations.
     turns: Vec<u32>,
     frames: Vec<Frame>,
+    /// Indices of the frames that are not blocks.
+    marked: Vec<usize>,
+    /// In an extension, the code that a check pays for: of the function outside of loops, and of
+    /// the loops around the operator.
+    paid: Vec<Paid>,
     found: Body,
+}
+
+/// Code that one check pays for.
+struct Paid {
+    cost: u64,
+    /// Number of its operators.
+    size: u64,
+}
+
+impl Paid {
+    const fn verdict(&self) -> Verdict {
+        if self.size > self.cost.saturating_mul(PER_UNIT) {
+            return Err("takes too little fuel for its work");
+        }
+        Ok(())
+    }
 }
 
 type Verdict = Result<(), &'static str>;
 
 impl Walk<'_> {
     fn all(&mut self) -> Verdict {
-        if self.shapes.loud(self.operators) {
+        let cost = self.shapes.loud(self.operators);
+        if cost.is_some() {
             self.allow(0, LOOK);
             self.found.looks = true;
         }
+        let is_extension = self.shapes.named.leaving.is_some();
+        if is_extension {
+            let cost = cost.ok_or("does not begin with a look at the fuel")?;
+            self.paid.push(Paid { cost, size: 0 });
+        }
         for at in 0..self.operators.len() {
+            if let Some(paid) = self.paid.last_mut() {
+                paid.size += 1;
+            }
             self.operator(at)?;
         }
-        Ok(())
+        self.paid.pop().map_or(Ok(()), |paid| paid.verdict())
     }
 
     /// Checks that no other code writes to the counter or to a counting local, or requests fuel.
@@ -271,7 +326,7 @@ impl Walk<'_> {
         let operators = self.operators;
         match &operators[at] {
             O::Loop { .. } => return self.begin_loop(at),
-            O::Block { .. } if self.is_whole(at) => self.frames.push(Frame::Overrun),
+            O::Block { .. } if self.is_whole(at) => self.push(Frame::Overrun),
             O::Block { .. } | O::If { .. } => self.frames.push(Frame::Block),
             O::TryTable { .. } => {
                 self.is_loud()?;
@@ -316,6 +371,18 @@ impl Walk<'_> {
             O::GlobalSet { global_index } if *global_index == self.shapes.named.fuel => {
                 if at >= 4 && self.shapes.take_bytes(&operators[at - 4..=at]) {
                     self.allow(at, 1);
+                    if let (Some(Frame::Loud { taken, .. }), O::LocalGet { local_index }) =
+                        (self.frames.last_mut(), &operators[at - 3])
+                    {
+                        *taken = Some(*local_index);
+                    }
+                }
+            }
+            O::LocalSet { local_index } | O::LocalTee { local_index } => {
+                if let Some(Frame::Loud { taken, .. }) = self.innermost()
+                    && *taken == Some(*local_index)
+                {
+                    *taken = None;
                 }
             }
             O::MemoryInit { .. }
@@ -345,10 +412,20 @@ impl Walk<'_> {
         if self.quiet_around().is_some() {
             return Err("has a loop in a quiet one");
         }
-        if self.shapes.loud(behind) {
+        if let Some(cost) = self.shapes.loud(behind) {
             self.allow(at + 1, LOOK);
-            self.frames.push(Frame::Loud { bulk: false });
+            self.push(Frame::Loud {
+                bulk: false,
+                taken: None,
+            });
+            if self.shapes.named.leaving.is_some() {
+                self.paid.push(Paid { cost, size: 0 });
+            }
             return Ok(());
+        }
+        // After a quiet loop, nothing looks.
+        if self.shapes.named.leaving.is_some() {
+            return Err("has a loop that does not look at the fuel");
         }
         let Some((turns, most, leaving)) = Shapes::quiet(behind) else {
             return Err("has a loop that does not look at the fuel");
@@ -363,7 +440,7 @@ impl Walk<'_> {
         self.turns.push(turns);
         self.allow(at - 2, 2);
         self.allow(at + 1, HEADER);
-        self.frames.push(Frame::Quiet(Quiet {
+        self.push(Frame::Quiet(Quiet {
             turns,
             most,
             from: at + 1,
@@ -373,7 +450,19 @@ impl Walk<'_> {
 
     fn end(&mut self, at: usize) -> Verdict {
         let behind = at + 1;
-        match self.frames.pop() {
+        let closed = self.frames.pop();
+        if closed.is_some_and(|frame| frame != Frame::Block) {
+            self.marked.pop();
+        }
+        match closed {
+            Some(Frame::Loud { .. }) => {
+                // The loop may have changed the local that the outer one subtracted.
+                if let Some(Frame::Loud { taken, .. }) = self.innermost() {
+                    *taken = None;
+                }
+                // Loops of the main module are not counted.
+                self.paid.pop().map_or(Ok(()), |paid| paid.verdict())
+            }
             Some(Frame::Quiet(quiet)) => self.end_quiet(behind, quiet),
             Some(Frame::Overrun) if self.shapes.overrun(&self.operators[behind..]) => {
                 self.allow(behind, OVERRUN_LENGTH);
@@ -400,11 +489,23 @@ impl Walk<'_> {
         Ok(())
     }
 
+    fn push(&mut self, frame: Frame) {
+        self.marked.push(self.frames.len());
+        self.frames.push(frame);
+    }
+
+    /// Returns the innermost frame that is not a block.
+    fn innermost(&mut self) -> Option<&mut Frame> {
+        self.frames.get_mut(*self.marked.last()?)
+    }
+
+    /// Returns the quiet loop around the operator. It contains no other loop.
     fn quiet_around(&self) -> Option<(usize, Quiet)> {
-        self.frames.iter().enumerate().find_map(|(index, frame)| match frame {
+        let &index = self.marked.last()?;
+        match self.frames.get(index)? {
             Frame::Quiet(quiet) => Some((index, *quiet)),
             _ => None,
-        })
+        }
     }
 
     /// Checks that a branch out of a quiet loop subtracts its iterations first.
@@ -432,7 +533,7 @@ impl Walk<'_> {
 
     /// Checks that a call, or a similar instruction, is in a loop that checks its fuel.
     fn is_loud(&self) -> Verdict {
-        if self.frames.iter().any(|frame| matches!(frame, Frame::Quiet(_))) {
+        if self.quiet_around().is_some() {
             return Err("calls from a quiet loop");
         }
         Ok(())
@@ -443,7 +544,7 @@ impl Walk<'_> {
         let Some(before) = at.checked_sub(LOOK) else {
             return Err("leaves an extension without a look at the fuel");
         };
-        if !self.shapes.loud(&self.operators[before..at]) {
+        if self.shapes.loud(&self.operators[before..at]).is_none() {
             return Err("leaves an extension without a look at the fuel");
         }
         self.allow(before, LOOK);
@@ -452,13 +553,19 @@ impl Walk<'_> {
 
     /// Checks that memory is copied or filled once per fuel check, and by at most one piece.
     fn bulk(&mut self, at: usize) -> Verdict {
-        let innermost = self.frames.iter_mut().rev().find(|frame| **frame != Frame::Block);
-        match innermost {
-            Some(Frame::Loud { bulk }) if !*bulk => *bulk = true,
+        let is_extension = self.shapes.named.leaving.is_some();
+        let operators = self.operators;
+        let taken = match self.innermost() {
+            Some(Frame::Loud { bulk, taken }) if !*bulk => {
+                *bulk = true;
+                *taken
+            }
             _ => return Err("copies or fills memory without a look at the fuel"),
-        }
-        if at < 6 || !bounded(&self.operators[at - 6..at]) {
-            return Err("copies or fills as much memory as it is told to");
+        };
+        let length = at.checked_sub(6).and_then(|from| bounded(&operators[from..at]));
+        let length = length.ok_or("copies or fills as much memory as it is told to")?;
+        if is_extension && taken != Some(length) {
+            return Err("copies or fills memory that it does not take fuel for");
         }
         Ok(())
     }

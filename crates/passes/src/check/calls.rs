@@ -1,45 +1,11 @@
 //! Checks all calls: every call cycle contains a fuel check, and every call returns soon.
 
+use super::CheckError;
 use super::body::Body;
-use super::{CheckError, LINKED_WAY};
 
 /// Maximum number of operators that a call may run without a check, including all callees, with
 /// each operator counted once per path.
 const MAX_WAY: u64 = 250_000;
-
-/// Maximum number of operators that a function of an extension runs after its own check, with its
-/// callees: extensions are not trusted to be reasonable.
-const MAX_BODY: u64 = 20_000_000;
-
-/// What the calls of a module are assumed and limited to.
-pub(super) struct Bounds {
-    /// Minimum number of operators that an indirect call runs.
-    through_table: u64,
-    /// Maximum number of operators of a function in the table.
-    in_table: u64,
-    /// Maximum number of operators of a function that checks its fuel.
-    after_check: u64,
-}
-
-impl Bounds {
-    /// A module without extensions.
-    pub(super) const ALONE: Self = Self {
-        through_table: 0,
-        in_table: u64::MAX,
-        after_check: u64::MAX,
-    };
-    /// A module in whose table extensions put functions.
-    pub(super) const OPEN: Self = Self {
-        through_table: LINKED_WAY,
-        ..Self::ALONE
-    };
-    /// An extension. Calls that leave it follow checks.
-    pub(super) const EXTENSION: Self = Self {
-        through_table: 0,
-        in_table: LINKED_WAY,
-        after_check: MAX_BODY,
-    };
-}
 
 /// State of a function in the traversal of calls.
 #[derive(Clone, Copy, PartialEq, Eq)]
@@ -52,42 +18,19 @@ enum Place {
 }
 
 /// Checks the calls. An indirect call may reach any function in a table.
-pub(super) fn check(
-    functions: &[Body],
-    in_table: &[u32],
-    bounds: &Bounds,
-) -> Result<(), CheckError> {
+pub(super) fn check(functions: &[Body], in_table: &[u32]) -> Result<(), CheckError> {
     let mut places = vec![Place::Unseen; functions.len()];
     // First the functions that make no indirect calls, directly or through others: they determine
     // the cost of an indirect call.
-    let mut through_table = bounds.through_table;
+    let mut through_table = 0;
     for &function in in_table {
         visit(functions, function, None, &mut places)?;
         if let Place::Done(way) = places[function as usize] {
             through_table = through_table.max(way);
-            if way > bounds.in_table {
-                return Err(CheckError::Function {
-                    function,
-                    why: "is in a table and runs for too long without a look at the fuel",
-                });
-            }
         }
     }
     for function in 0..functions.len() as u32 {
         visit(functions, function, Some(through_table), &mut places)?;
-    }
-    let way = |&callee: &u32| match places[callee as usize] {
-        Place::Done(way) => way,
-        _ => 0,
-    };
-    for (function, body) in (0..).zip(functions) {
-        let all = body.callees.iter().map(way).fold(body.size, u64::saturating_add);
-        if body.looks && all > bounds.after_check {
-            return Err(CheckError::Function {
-                function,
-                why: "runs for too long after its look at the fuel",
-            });
-        }
     }
     Ok(())
 }

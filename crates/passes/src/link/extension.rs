@@ -12,6 +12,14 @@ use super::{CPP_EXCEPTION, LONGJMP, LinkError, Targets};
 
 /// Maximum size of an extension's memory, in bytes.
 const MAX_MEMORY: u64 = 256 << 20;
+/// Maximum size of its file, in bytes.
+const MAX_FILE: u64 = 64 << 20;
+/// Maximum number of its functions.
+const MAX_FUNCTIONS: u64 = 1 << 16;
+/// Maximum size of a function's body, in bytes.
+const MAX_BODY: u64 = 1 << 20;
+/// Maximum number of a function's local variables.
+const MAX_LOCALS: u64 = 10_000;
 /// Maximum number of its table slots.
 const MAX_SLOTS: u32 = 1 << 15;
 const PAGE: u64 = 1 << 16;
@@ -40,6 +48,8 @@ pub struct Extension<'a> {
     pub(super) symbols: Vec<Symbol<'a>>,
     /// Relocations, with the place in the file that each changes.
     pub(super) relocations: Vec<(Range<usize>, RelocationEntry)>,
+    /// Alignment of its memory.
+    pub(super) alignment: u32,
     /// Lowest and highest address of its memory as it was linked.
     pub(super) memory: (u32, u32),
     /// The same of its table slots.
@@ -77,8 +87,9 @@ pub struct Needs {
     pub slots: u32,
 }
 
-/// Alignment of an extension's memory.
-pub(super) const ALIGNMENT: u32 = 64;
+/// Minimum alignment of an extension's memory, and its maximum as a power of 2.
+const ALIGNMENT: u32 = 64;
+const MAX_ALIGNMENT: u32 = 16;
 
 impl<'a> Extension<'a> {
     /// Reads an extension.
@@ -87,6 +98,7 @@ impl<'a> Extension<'a> {
     ///
     /// If the file is not a module that `wasm-ld` linked with relocations.
     pub fn read(bytes: &'a [u8]) -> Result<Self, LinkError> {
+        limited("size in bytes", bytes.len() as u64, MAX_FILE)?;
         let mut read = Reading::default();
         let mut sections: Vec<Range<usize>> = Vec::new();
         let mut relocations = Vec::new();
@@ -101,11 +113,7 @@ impl<'a> Extension<'a> {
                     KnownCustom::Linking(linking) => {
                         is_linked = true;
                         for part in linking {
-                            if let Linking::SymbolTable(symbols) = part? {
-                                for symbol in symbols {
-                                    read.symbols.push(Symbol::of(&symbol?));
-                                }
-                            }
+                            read.linking(part?)?;
                         }
                     }
                     KnownCustom::Reloc(section) => relocations.push(section),
@@ -140,7 +148,7 @@ impl<'a> Extension<'a> {
     pub fn needs(&self) -> Needs {
         let (low, high) = self.memory;
         Needs {
-            memory: high - low + ALIGNMENT,
+            memory: high - low + self.alignment,
             slots: self.own_slots() + self.inits().count() as u32,
         }
     }
@@ -228,10 +236,29 @@ struct Reading<'a> {
     elements: Vec<(u32, Vec<u32>)>,
     data: Vec<(u32, Range<usize>)>,
     symbols: Vec<Symbol<'a>>,
+    /// Alignment of its data, as a power of 2.
+    alignment: u32,
     bodies: u32,
 }
 
 impl<'a> Reading<'a> {
+    fn linking(&mut self, part: Linking<'a>) -> Result<(), LinkError> {
+        match part {
+            Linking::SymbolTable(symbols) => {
+                for symbol in symbols {
+                    self.symbols.push(Symbol::of(&symbol?));
+                }
+            }
+            Linking::SegmentInfo(segments) => {
+                for segment in segments {
+                    self.alignment = self.alignment.max(segment?.alignment);
+                }
+            }
+            _ => {}
+        }
+        Ok(())
+    }
+
     fn section(&mut self, bytes: &[u8], payload: Payload<'a>) -> Result<(), LinkError> {
         match payload {
             Payload::TypeSection(section) => {
@@ -245,6 +272,7 @@ impl<'a> Reading<'a> {
                 }
             }
             Payload::FunctionSection(section) => {
+                limited("number of functions", u64::from(section.count()), MAX_FUNCTIONS)?;
                 for ty in section {
                     self.type_of.push(ty?);
                 }
@@ -316,7 +344,16 @@ impl<'a> Reading<'a> {
             Payload::StartSection { .. } => {
                 return Err(LinkError::Unsupported("has a start function"));
             }
-            Payload::CodeSectionEntry(_) => self.bodies += 1,
+            Payload::CodeSectionEntry(body) => {
+                self.bodies += 1;
+                let range = body.range();
+                limited("largest function in bytes", range.end - range.start, MAX_BODY)?;
+                let mut locals = 0;
+                for group in body.get_locals_reader()? {
+                    locals += u64::from(group?.0);
+                }
+                limited("number of local variables in a function", locals, MAX_LOCALS)?;
+            }
             _ => {}
         }
         Ok(())
@@ -374,7 +411,9 @@ impl<'a> Reading<'a> {
         // Without the symbol, the memory's size limits what it uses.
         let end = self.heap_base.map_or(pages.saturating_mul(PAGE), u64::from);
         let low = self.data.iter().map(|(start, _)| *start).min().unwrap_or(0);
-        let low = low - low % ALIGNMENT;
+        limited("alignment as a power of 2", u64::from(self.alignment), u64::from(MAX_ALIGNMENT))?;
+        let alignment = ALIGNMENT.max(1 << self.alignment);
+        let low = low - low % alignment;
         let high = u32::try_from(end).map_err(|_| LIES)?;
         if high < low || u64::from(high - low) > MAX_MEMORY {
             return Err(LinkError::Unsupported("needs more memory than an extension may have"));
@@ -418,15 +457,98 @@ impl<'a> Reading<'a> {
             data: self.data,
             symbols: self.symbols,
             relocations,
+            alignment,
             memory: (low, high),
             slots: (first, last),
         })
     }
 }
 
+fn limited(what: &'static str, actual: u64, most: u64) -> Result<(), LinkError> {
+    if actual > most {
+        return Err(LinkError::TooLarge { what, actual, most });
+    }
+    Ok(())
+}
+
 fn constant(value: &wasmparser::ConstExpr<'_>) -> Result<u32, LinkError> {
     match value.get_operators_reader().read()? {
         Operator::I32Const { value } => Ok(value.cast_unsigned()),
         _ => Err(LinkError::Unsupported("is position-independent code, which is not needed")),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use wasm_encoder::{
+        CodeSection, CustomSection, Function, FunctionSection, ImportSection, MemoryType, Module,
+        TypeSection, ValType,
+    };
+
+    use super::*;
+
+    fn what(bytes: &[u8]) -> &'static str {
+        match Extension::read(bytes) {
+            Err(LinkError::TooLarge { what, .. }) => what,
+            Err(other) => panic!("{other}"),
+            Ok(_) => "nothing",
+        }
+    }
+
+    fn module(count: u64, body: &Function) -> Vec<u8> {
+        let (mut types, mut functions) = (TypeSection::new(), FunctionSection::new());
+        types.ty().function([], []);
+        let mut code = CodeSection::new();
+        for _ in 0..count {
+            functions.function(0);
+            code.function(body);
+        }
+        let mut module = Module::new();
+        module.section(&types).section(&functions).section(&code);
+        module.finish()
+    }
+
+    #[test]
+    fn what_is_too_large_is_named() {
+        let body = |locals: u64| {
+            let mut body = Function::new([(locals as u32, ValType::I32)]);
+            body.raw([0x0b]);
+            body
+        };
+        assert_eq!(what(&vec![0; MAX_FILE as usize + 1]), "size in bytes");
+        assert_eq!(what(&module(MAX_FUNCTIONS + 1, &body(0))), "number of functions");
+        let locals = what(&module(1, &body(MAX_LOCALS + 1)));
+        assert_eq!(locals, "number of local variables in a function");
+        let mut long = Function::new([]);
+        long.raw(vec![1; MAX_BODY as usize]);
+        assert_eq!(what(&module(1, &long)), "largest function in bytes");
+    }
+    #[test]
+    fn memory_is_aligned_as_its_data() {
+        let aligned = |alignment: u8| {
+            let mut imports = ImportSection::new();
+            let memory = MemoryType {
+                minimum: 1,
+                maximum: None,
+                memory64: false,
+                shared: false,
+                page_size_log2: None,
+            };
+            imports.import(ENVIRONMENT, "memory", memory);
+            // Version 2, and the alignment of one segment without a name.
+            let linking = CustomSection {
+                name: "linking".into(),
+                data: vec![2, 5, 4, 1, 0, alignment, 0].into(),
+            };
+            let mut module = Module::new();
+            module.section(&imports).section(&linking);
+            module.finish()
+        };
+        for (alignment, bytes) in [(0, 64), (6, 64), (7, 128), (16, 65_536)] {
+            let module = aligned(alignment);
+            let needs = Extension::read(&module).unwrap().needs();
+            assert_eq!(needs.memory, 65_536 + bytes, "{alignment}");
+        }
+        assert_eq!(what(&aligned(17)), "alignment as a power of 2");
     }
 }

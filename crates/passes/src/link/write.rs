@@ -10,7 +10,7 @@ use wasm_encoder::{
 };
 use wasmparser::{Parser, Payload};
 
-use super::extension::{ALIGNMENT, Extension, Import, LIES, usize_range};
+use super::extension::{Extension, Import, LIES, usize_range};
 use super::relocate::part;
 use super::{
     CONSTRUCTORS, LINKED, LinkError, Linked, MAIN, MEMORY, Place, STACK_POINTER, TABLE, Targets,
@@ -29,7 +29,7 @@ impl Extension<'_> {
         data: &BTreeMap<String, u32>,
     ) -> Result<Linked, LinkError> {
         self.check(targets)?;
-        let aligned = place.memory.checked_next_multiple_of(ALIGNMENT);
+        let aligned = place.memory.checked_next_multiple_of(self.alignment);
         let place = Place {
             memory: aligned.ok_or(LIES)?,
             ..place

@@ -5,6 +5,7 @@ use wasmparser::{
     TypeRef,
 };
 
+use super::body::LOOK;
 use super::{Kind, PassError, unsupported};
 use crate::link::LINKED;
 
@@ -38,6 +39,8 @@ pub(super) struct Function {
     pub size: u64,
     /// Cost of the code outside of loops.
     pub cost: u64,
+    /// Number of operators outside of loops, in an extension with its calls' checks.
+    pub outside: u64,
     /// Its loops, in the order of their headers.
     pub loops: Vec<Loop>,
 }
@@ -46,7 +49,8 @@ pub(super) struct Function {
 pub(super) struct Loop {
     /// Cost of one iteration, without inner loops.
     pub cost: u64,
-    /// Number of operators per rewritten iteration, without counting.
+    /// Number of operators per rewritten iteration, without counting, but in an extension with the
+    /// checks before calls.
     pub size: u64,
     /// Whether it is innermost, makes no calls, and its iterations can be subtracted on every exit.
     pub quiet: bool,
@@ -128,13 +132,10 @@ pub(super) fn analyse(module: &[u8], kind: Kind) -> Result<Analysed, PassError> 
             Payload::CodeSectionEntry(body) => {
                 let index = found.imports as usize + next;
                 next += 1;
-                let imports = found.imports;
+                // Calls of these leave an extension.
+                let leaving = (kind == Kind::Extension).then_some(found.imports);
                 let function = found.functions.get_mut(index).ok_or(NO_SUCH_FUNCTION)?;
-                function.look_at(&body, &mut in_table)?;
-                if kind == Kind::Extension {
-                    function.callees.retain(|&callee| callee >= imports);
-                    function.indirect_calls = 0;
-                }
+                function.look_at(&body, leaving, &mut in_table)?;
             }
             _ => {}
         }
@@ -183,29 +184,38 @@ impl Function {
     fn look_at(
         &mut self,
         body: &FunctionBody<'_>,
+        leaving: Option<u32>,
         in_table: &mut Vec<u32>,
     ) -> Result<(), PassError> {
         let mut frames = vec![Frame {
             is_loop: false,
             takes_values: true,
         }];
-        // The loops around the operator.
+        // The loops around the operator, and the indices of their frames.
         let mut around: Vec<usize> = Vec::new();
+        let mut loops: Vec<usize> = Vec::new();
         for operator in body.get_operators_reader()? {
             let operator = operator?;
             self.size += 1;
             let cost = u64::from(!is_free(&operator));
-            match around.last().map(|&inner| &mut self.loops[inner]) {
-                Some(inner) => {
-                    inner.cost += cost;
-                    // A branch out of the loop becomes a conditional skip.
-                    inner.size += if matches!(operator, Operator::BrIf { .. }) {
-                        3
-                    } else {
-                        1
-                    };
-                }
-                None => self.cost += cost,
+            let leaves = leaving.is_some_and(|imports| match operator {
+                Operator::Call { function_index } => function_index < imports,
+                Operator::CallIndirect { .. } => true,
+                _ => false,
+            });
+            let check = if leaves { LOOK } else { 0 };
+            if let Some(inner) = around.last().map(|&inner| &mut self.loops[inner]) {
+                inner.cost += cost;
+                inner.size += check;
+                // A branch out of the loop becomes a conditional skip.
+                inner.size += if matches!(operator, Operator::BrIf { .. }) {
+                    3
+                } else {
+                    1
+                };
+            } else {
+                self.cost += cost;
+                self.outside += 1 + check;
             }
             match operator {
                 Operator::Loop { blockty } => {
@@ -216,8 +226,9 @@ impl Function {
                     self.loops.push(Loop {
                         cost: 0,
                         size: 0,
-                        quiet: true,
+                        quiet: leaving.is_none(),
                     });
+                    loops.push(frames.len());
                     frames.push(Frame {
                         is_loop: true,
                         takes_values: matches!(blockty, BlockType::FuncType(_)),
@@ -232,7 +243,10 @@ impl Function {
                 }
                 Operator::End => {
                     let is_loop = frames.pop().is_some_and(|frame| frame.is_loop);
-                    is_loop.then(|| around.pop());
+                    if is_loop {
+                        around.pop();
+                        loops.pop();
+                    }
                 }
                 Operator::Call { function_index } => {
                     self.callees.push(function_index);
@@ -250,13 +264,14 @@ impl Function {
                 // Every exit of a quiet loop must be a place where its iterations can be
                 // subtracted.
                 Operator::BrIf { relative_depth }
-                    if left(&frames, relative_depth).is_some_and(|target| target.takes_values) =>
+                    if left(&frames, &loops, relative_depth)
+                        .is_some_and(|target| target.takes_values) =>
                 {
                     self.is_loud(&around);
                 }
                 Operator::BrTable { ref targets } => {
                     for depth in targets.targets().chain([Ok(targets.default())]) {
-                        if left(&frames, depth?).is_some() {
+                        if left(&frames, &loops, depth?).is_some() {
                             self.is_loud(&around);
                         }
                     }
@@ -296,10 +311,10 @@ impl Frame {
 }
 
 /// Returns the target of a branch that leaves the innermost loop.
-fn left(frames: &[Frame], depth: u32) -> Option<Frame> {
-    let inside = frames.iter().rev().position(|frame| frame.is_loop)?;
+fn left(frames: &[Frame], loops: &[usize], depth: u32) -> Option<Frame> {
+    let innermost = *loops.last()?;
     let target = frames.len().checked_sub(depth as usize + 1)?;
-    (depth as usize > inside).then(|| frames[target])
+    (target < innermost).then(|| frames[target])
 }
 
 /// Instructions without an effect of their own.

@@ -14,6 +14,9 @@ pub(super) struct Added {
     pub fill: u32,
 }
 
+/// Number of operators of a fuel check.
+pub(super) const LOOK: u64 = 10;
+
 /// A body being written.
 pub(super) struct Body {
     pub function: Function,

@@ -3,33 +3,15 @@
 
 use super::analyse::{Analysed, Function};
 
-/// Limits on the number of operators between checks.
-pub(super) struct Ways {
-    /// Maximum number of operators that a call of a function without a check may run, including
-    /// its callees, before a check or the return.
-    pub direct: u64,
-    /// The same for functions in a table: every indirect call must assume the longest.
-    pub in_table: u64,
-    /// Minimum number of operators that an indirect call is assumed to run.
-    pub through_table: u64,
-}
+/// Maximum number of operators that a call of a function without a check may run, including its
+/// callees, before a check or the return.
+const MAX_WAY: u64 = 100_000;
+/// The same for functions in a table: every indirect call must assume the longest.
+const MAX_TABLE_WAY: u64 = 50_000;
 
-impl Ways {
-    pub(super) const MAIN: Self = Self {
-        direct: 100_000,
-        in_table: 50_000,
-        through_table: 0,
-    };
-    /// Shorter: the checker's limits also apply to functions that check the fuel.
-    pub(super) const EXTENSION: Self = Self {
-        direct: 10_000,
-        in_table: 10_000,
-        through_table: 0,
-    };
-}
-
-/// Returns, for each function, whether its entry has a check.
-pub(super) fn cut_set(module: &Analysed, ways: &Ways) -> Vec<bool> {
+/// Returns, for each function, whether its entry has a check. An indirect call runs at least
+/// `table_way` operators.
+pub(super) fn cut_set(module: &Analysed, table_way: u64) -> Vec<bool> {
     let callers = callers(&module.functions);
     let indirect = reaching_indirect_calls(&module.functions, &callers);
     // A call cycle through a table enters a function in the table that reaches an indirect call.
@@ -40,7 +22,7 @@ pub(super) fn cut_set(module: &Analysed, ways: &Ways) -> Vec<bool> {
     // Imports have no entry of their own.
     cut[..module.imports as usize].fill(false);
     cut_direct_cycles(&module.functions, &callers, &mut cut);
-    cut_long_ways(&module.functions, module.imports, ways, &mut cut);
+    cut_long_ways(&module.functions, module.imports, table_way, &mut cut);
     cut
 }
 
@@ -167,12 +149,12 @@ fn components(functions: &[Function], cut: &[bool]) -> Components {
 }
 
 /// Cuts functions that would run too long without a check, callees first.
-fn cut_long_ways(functions: &[Function], imports: u32, ways: &Ways, cut: &mut [bool]) {
+fn cut_long_ways(functions: &[Function], imports: u32, table_way: u64, cut: &mut [bool]) {
     let order = callees_first(functions, cut);
     let mut way = vec![0_u64; functions.len()];
     // Functions in a table that are not cut reach no indirect call, so their lengths are computed
     // first.
-    let mut through_table = ways.through_table;
+    let mut through_table = table_way;
     let indirect = reaching_indirect_calls(functions, &callers(functions));
     for reaching in [false, true] {
         for &index in order.iter().filter(|&&index| indirect[index] == reaching) {
@@ -183,9 +165,9 @@ fn cut_long_ways(functions: &[Function], imports: u32, ways: &Ways, cut: &mut [b
                 u64::saturating_add,
             );
             let most = if function.in_table {
-                ways.in_table
+                MAX_TABLE_WAY
             } else {
-                ways.direct
+                MAX_WAY
             };
             if length > most && index >= imports as usize {
                 cut[index] = true;

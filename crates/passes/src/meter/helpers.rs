@@ -3,6 +3,7 @@
 
 use wasm_encoder::{BlockType, CodeSection, Instruction as I, MemArg, ValType};
 
+use super::Kind;
 use super::body::{Added, Body};
 
 /// Size of the pieces in which memory is copied and filled, with a fuel check before each.
@@ -11,8 +12,8 @@ const MAX_PIECE: i32 = 4 << 20;
 const MAX_SMALL: i32 = 32;
 
 /// Writes the functions, in the order of their indices.
-pub(super) fn write(added: Added, code: &mut CodeSection) {
-    for body in [slow(added), copy(added), fill(added)] {
+pub(super) fn write(added: Added, kind: Kind, code: &mut CodeSection) {
+    for body in [slow(added), copy(added, kind), fill(added, kind)] {
         code.function(&body.function);
     }
 }
@@ -41,8 +42,23 @@ const LAST_LONG: u32 = 5;
 const FIRST_WIDE: u32 = 6;
 const LAST_WIDE: u32 = 7;
 
-fn helper(added: Added) -> Body {
-    Body::new(added, vec![(1, ValType::I32), (2, ValType::I64), (2, ValType::V128)])
+fn helper(added: Added, kind: Kind) -> Body {
+    let mut body = Body::new(added, vec![(1, ValType::I32), (2, ValType::I64), (2, ValType::V128)]);
+    if kind == Kind::Extension {
+        body.look(SHORT);
+    }
+    body
+}
+
+/// Cost of a helper's call in an extension, whose checks pay for all code.
+const SHORT: i64 = 16;
+
+/// Cost of the code of one piece.
+const fn of_piece(kind: Kind) -> i64 {
+    match kind {
+        Kind::Main => 1,
+        Kind::Extension => 4,
+    }
 }
 
 /// Lengths covered by two accesses of one width, the second of which ends at the end.
@@ -99,8 +115,8 @@ fn last(start: u32, bytes: i32) -> [I<'static>; 5] {
 }
 
 /// Copies `LENGTH` bytes from `FROM` to `TO`, which may overlap.
-fn copy(added: Added) -> Body {
-    let mut body = helper(added);
+fn copy(added: Added, kind: Kind) -> Body {
+    let mut body = helper(added, kind);
     // A length of zero is left to the instruction, which checks the addresses.
     body.all(&[I::LocalGet(LENGTH), I::I32Const(1), I::I32Sub]);
     body.all(&[I::I32Const(MAX_SMALL), I::I32LtU, I::If(BlockType::Empty)]);
@@ -122,7 +138,7 @@ fn copy(added: Added) -> Body {
     // Forwards, if copied pieces do not overwrite later ones.
     body.all(&[I::LocalGet(TO), I::LocalGet(FROM), I::I32LeU, I::If(BlockType::Empty)]);
     body.all(&[I::Loop(BlockType::Empty)]);
-    body.look(1);
+    body.look(of_piece(kind));
     body.take_piece();
     body.all(&[I::LocalGet(TO), I::LocalGet(FROM)]);
     body.piece();
@@ -131,7 +147,7 @@ fn copy(added: Added) -> Body {
     body.all(&[I::LocalGet(LENGTH), I::BrIf(0), I::End, I::Else]);
 
     body.all(&[I::Loop(BlockType::Empty)]);
-    body.look(1);
+    body.look(of_piece(kind));
     body.take_piece();
     body.all(&[I::LocalGet(LENGTH), I::LocalGet(PIECE), I::I32Sub, I::LocalSet(LENGTH)]);
     for start in [TO, FROM] {
@@ -144,8 +160,8 @@ fn copy(added: Added) -> Body {
 }
 
 /// Fills `LENGTH` bytes at `TO` with the byte `FROM`.
-fn fill(added: Added) -> Body {
-    let mut body = helper(added);
+fn fill(added: Added, kind: Kind) -> Body {
+    let mut body = helper(added, kind);
     body.all(&[I::LocalGet(LENGTH), I::I32Const(1), I::I32Sub]);
     body.all(&[I::I32Const(MAX_SMALL), I::I32LtU, I::If(BlockType::Empty)]);
     body.all(&[I::LocalGet(FROM), I::I8x16Splat, I::LocalTee(FIRST_WIDE)]);
@@ -160,7 +176,7 @@ fn fill(added: Added) -> Body {
     body.all(&[I::LocalGet(TO), I::LocalGet(FROM), I::I32Store8(ANYWHERE), I::Return, I::End]);
 
     body.all(&[I::Loop(BlockType::Empty)]);
-    body.look(1);
+    body.look(of_piece(kind));
     body.take_piece();
     body.all(&[I::LocalGet(TO), I::LocalGet(FROM)]);
     body.piece();

@@ -11,7 +11,7 @@ use wasm_encoder::{
 use wasmparser::{FunctionBody, Operator, Parser, Payload};
 
 use super::analyse::{self, Analysed};
-use super::body::{Added, Body};
+use super::body::{Added, Body, LOOK};
 use super::helpers;
 use super::{FUEL, Kind, MAX_QUIET, PassError, REFUEL, SHARED_FUEL, unsupported};
 
@@ -21,6 +21,10 @@ const MAX_COST: u64 = 64;
 
 /// Cost of a call that leaves an extension.
 const LEAVING: i64 = 1;
+
+/// Number of operators of an extension that one unit of fuel pays for: [`MAX_COST`] does not apply
+/// to it.
+const PER_UNIT: u64 = 16;
 
 /// Returns the rewritten module.
 pub(super) fn rewrite(
@@ -110,10 +114,7 @@ pub(super) fn rewrite(
 const BROKEN: PassError = unsupported("its functions are not well formed");
 
 fn refused(error: reencode::Error) -> PassError {
-    match error {
-        reencode::Error::ParseError(error) => error.into(),
-        _ => unsupported("it has what is not known how to write"),
-    }
+    PassError::of(error, "meter")
 }
 
 #[derive(Default)]
@@ -154,7 +155,7 @@ impl Sections {
                 self.imports.import(SHARED_FUEL.0, SHARED_FUEL.1, counter);
             }
         }
-        helpers::write(added, &mut self.code);
+        helpers::write(added, kind, &mut self.code);
     }
 
     fn finish(&self) -> Vec<u8> {
@@ -210,8 +211,11 @@ struct Rewriting<'a> {
     renumber: Renumber,
     added: Added,
     facts: &'a analyse::Function,
-    /// For each frame, the cost of an iteration if it is a quiet loop.
-    frames: Vec<Option<i64>>,
+    /// Number of frames.
+    frames: usize,
+    /// Index of the frame of the quiet loop around the operator, and an iteration's cost. Quiet
+    /// loops are innermost, so there is at most one.
+    quiet: Option<(usize, i64)>,
     /// Local that counts the iterations of quiet loops, if any.
     turns: Option<u32>,
 }
@@ -222,7 +226,8 @@ impl<'a> Rewriting<'a> {
             renumber,
             added,
             facts,
-            frames: vec![None],
+            frames: 1,
+            quiet: None,
             turns: None,
         }
     }
@@ -241,7 +246,7 @@ impl<'a> Rewriting<'a> {
         }
         let mut out = Body::new(self.added, locals);
         if cut {
-            out.look(cost(self.facts.cost));
+            out.look(self.cost(self.facts.cost, self.facts.outside));
         }
         if self.turns.is_some() {
             out.one(&I::Block(BlockType::Empty));
@@ -257,7 +262,7 @@ impl<'a> Rewriting<'a> {
                     continue;
                 }
                 Operator::Block { .. } | Operator::If { .. } | Operator::TryTable { .. } => {
-                    self.frames.push(None);
+                    self.frames += 1;
                 }
                 Operator::End => {
                     self.end(&mut out)?;
@@ -292,7 +297,7 @@ impl<'a> Rewriting<'a> {
                     continue;
                 }
                 Operator::Return => {
-                    if let Some(cost) = self.quiet_around() {
+                    if let Some((_, cost)) = self.quiet {
                         self.take_turns(&mut out, cost);
                     }
                 }
@@ -319,7 +324,7 @@ impl<'a> Rewriting<'a> {
             }
             out.one(&self.renumber.instruction(operator).map_err(refused)?);
         }
-        if self.frames.is_empty() {
+        if self.frames == 0 {
             Ok(out)
         } else {
             Err(BROKEN)
@@ -330,15 +335,15 @@ impl<'a> Rewriting<'a> {
     /// iterations in a local, which are subtracted on exit, and traps after very many: a call of
     /// the host would cost it the registers, even if it is never made.
     fn begin_loop(&mut self, out: &mut Body, found: &analyse::Loop, ty: BlockType) {
-        let cost = cost(found.cost);
+        let cost = self.cost(found.cost, found.size);
+        let outermost = self.frames as u32;
+        self.frames += 1;
         let Some(turns) = self.turns.filter(|_| found.quiet) else {
-            self.frames.push(None);
             out.one(&I::Loop(ty));
             out.look(cost);
             return;
         };
-        let outermost = self.frames.len() as u32;
-        self.frames.push(Some(cost));
+        self.quiet = Some((outermost as usize, cost));
         out.all(&[I::I32Const(0), I::LocalSet(turns), I::Loop(ty)]);
         out.all(&[I::LocalGet(turns), I::I32Const(1), I::I32Add, I::LocalTee(turns)]);
         out.all(&[I::I32Const(max_turns(found.size)), I::I32GtU]);
@@ -346,14 +351,14 @@ impl<'a> Rewriting<'a> {
     }
 
     fn end(&mut self, out: &mut Body) -> Result<(), PassError> {
-        let closed = self.frames.pop().ok_or(BROKEN)?;
-        if self.frames.is_empty() && self.turns.is_some() {
+        self.frames = self.frames.checked_sub(1).ok_or(BROKEN)?;
+        if self.frames == 0 && self.turns.is_some() {
             // The results are on the stack; quiet loops exit to the block that ends here.
             out.all(&[I::Return, I::End]);
             out.overrun();
         }
         out.one(&I::End);
-        if let Some(cost) = closed {
+        if let Some((_, cost)) = self.quiet.take_if(|(index, _)| *index == self.frames) {
             self.take_turns(out, cost);
         }
         Ok(())
@@ -365,22 +370,25 @@ impl<'a> Rewriting<'a> {
         }
     }
 
-    /// Returns the cost of an iteration of the enclosing quiet loop. Quiet loops are innermost, so
-    /// there is at most one.
-    fn quiet_around(&self) -> Option<i64> {
-        self.frames.iter().find_map(|quiet| *quiet)
+    /// Returns the cost of a check, which pays for code with this counted cost and size.
+    fn cost(&self, counted: u64, size: u64) -> i64 {
+        let least = cost(counted);
+        if !self.renumber.is_extension() {
+            return least;
+        }
+        least.max((size + LOOK).div_ceil(PER_UNIT).cast_signed())
     }
 
     /// Returns the cost of an iteration of the quiet loop that a branch leaves, if any.
     fn left(&self, depth: u32) -> Result<Option<i64>, PassError> {
-        let target = (self.frames.len()).checked_sub(depth as usize + 1).ok_or(BROKEN)?;
-        Ok(self.frames[target + 1..].iter().find_map(|quiet| *quiet))
+        let target = self.frames.checked_sub(depth as usize + 1).ok_or(BROKEN)?;
+        Ok(self.quiet.filter(|(index, _)| *index > target).map(|(_, cost)| cost))
     }
 
     /// Returns the depth of a label: the function's own is one deeper if there is an additional
     /// block.
     fn target(&self, depth: u32) -> Result<u32, PassError> {
-        let target = (self.frames.len()).checked_sub(depth as usize + 1).ok_or(BROKEN)?;
+        let target = self.frames.checked_sub(depth as usize + 1).ok_or(BROKEN)?;
         Ok(depth + u32::from(target == 0 && self.turns.is_some()))
     }
 }

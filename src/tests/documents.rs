@@ -246,6 +246,18 @@ fn what_is_kept() {
         "docs/internals/images.md",
         &format!("length of the manifest, at most {} |", bytes(MAX_IMAGE_MANIFEST)),
     );
+    says(
+        "docs/reference/images.md",
+        &format!(
+            "A wheel may have {}, also unpacked, and {} files",
+            bytes(MAX_WHEEL),
+            count(MAX_WHEEL_FILES as u64)
+        ),
+    );
+    says(
+        "docs/reference/images.md",
+        &format!("a module of more than {}", bytes(MAX_NATIVE_MODULE as u64)),
+    );
 }
 
 /// A limit that no document mentions would surprise users.

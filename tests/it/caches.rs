@@ -45,9 +45,9 @@ pub fn copy(from: &Path, to: &Path) {
         let kind = entry.file_type().unwrap();
         if kind.is_dir() {
             copy(&entry.path(), &target);
-        } else if kind.is_symlink() {
-            continue;
-        } else if let Err(error) = fs::copy(entry.path(), target) {
+        } else if !kind.is_symlink()
+            && let Err(error) = fs::copy(entry.path(), target)
+        {
             // Another test may have renamed a temporary file meanwhile.
             assert_eq!(error.kind(), std::io::ErrorKind::NotFound, "{error}");
         }

@@ -192,12 +192,12 @@ fn extensions_are_metered() {
     }
     // Deep blocks, long functions and long call cycles take time that their size explains.
     let deep = 30_000;
-    let cycle: String =
+    let cycle: Vec<_> =
         (0..deep).map(|f| format!("(func $c{f} call $c{})", (f + 1) % deep)).collect();
     for functions in [
         format!("(elem (i32.const 0) $f) (func $f {})", "nop ".repeat(30_000)),
         format!("(func (param i32) loop {} end)", "local.get 0 br_if 0 ".repeat(5_000)),
-        cycle,
+        cycle.concat(),
     ] {
         meter_extension(&wat::parse_str(extension(&functions)).unwrap()).unwrap();
     }

@@ -448,6 +448,7 @@ const EXTENSIONS: &str = "extensions";
 /// covers.
 fn path_for(cache: &Cache, engine: &Engine, form: Form, tier: Tier) -> PathBuf {
     let mut hasher = DefaultHasher::new();
+    // Where this is the only form, its hash is empty: the name is the same in all builds.
     if form != Form::Metered {
         form.hash(&mut hasher);
     }

@@ -149,8 +149,7 @@ impl Shelf {
     }
 
     /// Whether a recipe or any of its bases has wheels, whose native modules are linked.
-    pub(super) fn has_wheels(&self, recipe: &Recipe) -> Result<bool, BakeError> {
-        let mut recipe = recipe.clone();
+    pub(super) fn has_wheels(&self, mut recipe: Recipe) -> Result<bool, BakeError> {
         while recipe.wheels.is_empty() && recipe.base != BOOT {
             recipe = self.recipe(&recipe.base)?.0;
         }

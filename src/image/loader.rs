@@ -336,7 +336,7 @@ impl ImageStore {
         }
         let (base, _) = self.shelf.recipe(&recipe.base)?;
         let mut key = base.key(&base.base);
-        if self.shelf.has_wheels(recipe)? {
+        if !recipe.wheels.is_empty() || self.shelf.has_wheels(base)? {
             key.push_str(&belljar_passes::link_version());
         }
         Ok(recipe.key(&key))

@@ -6,17 +6,12 @@
 //! nothing but an attack makes them. Calls that are newer than this file fail with `ENOSYS`, as on
 //! an older kernel, and so do `clone3` and `openat2`, whose flags a filter cannot see: C libraries
 //! and cap-std use `clone` and `openat` then.
-#![expect(unsafe_code, reason = "whether filters are known is asked by `prctl`")]
+#![expect(unsafe_code, reason = "`seccomp` has no wrapper in `libc`")]
 
 use std::collections::BTreeMap;
 use std::io;
 
-use seccompiler::SeccompCmpArgLen::{Dword, Qword};
-use seccompiler::SeccompCmpOp::{Eq, MaskedEq, Ne};
-use seccompiler::{
-    BackendError, BpfProgram, SeccompAction, SeccompCondition, SeccompFilter, SeccompRule,
-    TargetArch, apply_filter_all_threads, sock_filter,
-};
+use libc::sock_filter;
 
 use crate::plan::Lockdown;
 use crate::status::LockdownError;
@@ -232,7 +227,21 @@ const SOCK_PACKET: i32 = 10;
 /// The bits of a socket's type that are not flags.
 const SOCKET_TYPE: u64 = 0xf;
 
-type Rules = BTreeMap<i64, Vec<SeccompRule>>;
+/// The architecture whose calls the filter knows, as the kernel's audit numbers it.
+const ARCHITECTURE: Option<u32> = match () {
+    () if cfg!(target_arch = "x86_64") => Some(0xc000_003e),
+    () if cfg!(target_arch = "aarch64") => Some(0xc000_00b7),
+    () if cfg!(target_arch = "riscv64") => Some(0xc000_00f3),
+    () => None,
+};
+const ALLOWED: u32 = libc::SECCOMP_RET_ALLOW;
+const DENIED_CALL: u32 = libc::SECCOMP_RET_ERRNO | libc::EPERM.cast_unsigned();
+const ABSENT: u32 = libc::SECCOMP_RET_ERRNO | libc::ENOSYS.cast_unsigned();
+
+/// The conditions under which calls are denied: all of one rule, of any rule of the call.
+type Rules = BTreeMap<u32, Vec<Vec<Condition>>>;
+/// An argument, how it is compared, and with what.
+type Condition = (u8, Kind, u64);
 
 /// Whether this kernel filters system calls.
 pub(super) fn are_filtered() -> bool {
@@ -247,91 +256,203 @@ pub(super) fn are_filtered() -> bool {
 
 /// Filters the system calls of every thread.
 pub(super) fn hold(plan: &Lockdown) -> Result<(), LockdownError> {
-    let target = TargetArch::try_from(std::env::consts::ARCH);
-    let target = target.map_err(|_| LockdownError::Processor)?;
-    let refused = |error: BackendError| LockdownError::Seccomp(io::Error::other(error));
-    let rules = rules(plan).map_err(refused)?;
-    let denied = SeccompAction::Errno(libc::EPERM.cast_unsigned());
-    let filter =
-        SeccompFilter::new(rules, SeccompAction::Allow, denied, target).map_err(refused)?;
-    let program: BpfProgram = filter.try_into().map_err(refused)?;
-    for program in [program, regardless()] {
-        apply_filter_all_threads(&program)
-            .map_err(|error| LockdownError::Seccomp(io::Error::other(error)))?;
+    let architecture = ARCHITECTURE.ok_or(LockdownError::Processor)?;
+    let too_far = || LockdownError::Seccomp(io::Error::other("a jump is too long"));
+    let mut program = program(architecture, &rules(plan)).ok_or_else(too_far)?;
+    let program = libc::sock_fprog {
+        len: program.len() as u16,
+        filter: program.as_mut_ptr(),
+    };
+    let (operation, every_thread) =
+        (libc::SECCOMP_SET_MODE_FILTER, libc::SECCOMP_FILTER_FLAG_TSYNC);
+    // SAFETY: the kernel reads the program, which lives until after the call.
+    match unsafe { libc::syscall(libc::SYS_seccomp, operation, every_thread, &raw const program) } {
+        0 => Ok(()),
+        -1 => Err(LockdownError::Seccomp(io::Error::last_os_error())),
+        // It has a filter that this thread has not.
+        thread => Err(LockdownError::Thread(thread as i32)),
     }
-    Ok(())
 }
 
-/// Makes the filter of calls that fail whatever their arguments are. When a filter is installed,
-/// the kernel tries it on every number: a tree takes a tenth of the time that a list takes.
-fn regardless() -> BpfProgram {
-    const LOAD_WORD: u16 = 0x20;
-    let denied = libc::SECCOMP_RET_ERRNO | libc::EPERM.cast_unsigned();
-    let absent = libc::SECCOMP_RET_ERRNO | libc::ENOSYS.cast_unsigned();
-    let mut results: BTreeMap<u32, u32> =
-        DENIED.iter().chain(DENIED_HERE).map(|call| (*call as u32, denied)).collect();
-    results.extend(HIDE_THEIR_FLAGS.map(|call| (call, absent)));
-    let allowed = libc::SECCOMP_RET_ALLOW;
-    // What holds from a number on.
-    let mut parts = vec![(0, allowed)];
-    let mut begin = |number: u32, result: u32| {
-        parts.retain(|(from, _)| *from != number);
-        if parts.last().is_none_or(|(_, last)| *last != result) {
-            parts.push((number, result));
+/// What a filter does with a call.
+#[derive(Clone, Copy, PartialEq)]
+enum Verdict {
+    Is(u32),
+    /// It depends on the arguments.
+    Depends(u32),
+}
+
+/// Makes the filter; `None` if a jump in it would be too long. When it is installed, the kernel
+/// compiles it and tries it on every number: one filter takes half the time of two, a tree of
+/// numbers a tenth of the time of a list, and short programs less than long ones.
+fn program(architecture: u32, rules: &Rules) -> Option<Vec<sock_filter>> {
+    // Where a filter finds the call's number and its architecture.
+    const NUMBER: u32 = 0;
+    const ARCHITECTURE: u32 = 4;
+    let mut program = Program::default();
+    program.push(LOAD_WORD, ARCHITECTURE);
+    let known = program.push(JUMP_IF_EQUAL, architecture);
+    program.push(RETURN, libc::SECCOMP_RET_KILL_PROCESS);
+    program.land(known, true);
+    program.push(LOAD_WORD, NUMBER);
+    let mut leaves = Leaves::default();
+    tree(&parts(rules), &mut program, &mut leaves);
+    for result in [ALLOWED, DENIED_CALL, ABSENT] {
+        for (place, if_met, _) in leaves.returns.iter().filter(|(.., of)| *of == result) {
+            program.land(*place, *if_met);
+        }
+        program.push(RETURN, result);
+    }
+    for (place, call) in leaves.jumps {
+        program.steps[place].k = (program.steps.len() - place - 1) as u32;
+        conditions(&rules[&call], &mut program);
+    }
+    (!program.is_too_far).then_some(program.steps)
+}
+
+/// What holds from a number on, in order.
+fn parts(rules: &Rules) -> Vec<(u32, Verdict)> {
+    let depends = rules.keys().map(|call| (*call, Verdict::Depends(*call)));
+    let denied = DENIED.iter().chain(DENIED_HERE);
+    let denied = denied.map(|call| (*call as u32, Verdict::Is(DENIED_CALL)));
+    let absent = HIDE_THEIR_FLAGS.map(|call| (call, Verdict::Is(ABSENT)));
+    let mut verdicts: Vec<(u32, Verdict)> = depends.chain(denied).chain(absent).collect();
+    verdicts.sort_unstable_by_key(|(call, _)| *call);
+    let mut parts = vec![(0, Verdict::Is(ALLOWED))];
+    let mut begin = |number: u32, verdict: Verdict| {
+        parts.pop_if(|(from, _)| *from == number);
+        if parts.last().is_none_or(|(_, last)| *last != verdict) {
+            parts.push((number, verdict));
         }
     };
-    for (number, result) in results {
-        begin(number, result);
-        begin(number + 1, allowed);
+    for (number, verdict) in verdicts {
+        begin(number, verdict);
+        begin(number + 1, Verdict::Is(ALLOWED));
     }
     // x32 is among them, whose numbers are high.
-    begin(UNKNOWN, absent);
-    // A filter reads the number of the call at offset 0.
-    let mut program = vec![instruction(LOAD_WORD, 0, 0, 0)];
-    tree(&parts, &mut program);
-    program
+    begin(UNKNOWN, Verdict::Is(ABSENT));
+    parts
 }
 
-/// Appends a search for the part that a number is in. Of a hundred parts, half are reached by a
-/// jump of at most 255 instructions.
-fn tree(parts: &[(u32, u32)], program: &mut BpfProgram) {
-    const JUMP_IF_AT_LEAST: u16 = 0x35;
-    const RETURN: u16 = 0x06;
-    let (low, high) = match parts {
-        [] => return,
-        [(_, result)] => return program.push(instruction(RETURN, *result, 0, 0)),
-        _ => parts.split_at(parts.len() / 2),
-    };
-    let place = program.len();
-    program.push(instruction(JUMP_IF_AT_LEAST, high[0].0, 0, 0));
-    tree(low, program);
-    program[place].jt = (program.len() - place - 1) as u8;
-    tree(high, program);
+/// Where the branches of a tree end.
+#[derive(Default)]
+struct Leaves {
+    /// The jump, whether it is for a comparison that is met, and what to return.
+    returns: Vec<(usize, bool, u32)>,
+    /// The jump, and the call whose arguments decide.
+    jumps: Vec<(usize, u32)>,
 }
 
-fn instruction(code: u16, k: u32, jt: u8, jf: u8) -> sock_filter {
-    sock_filter { code, jt, jf, k }
+/// Appends a search for the part that a number is in, of two at least.
+fn tree(parts: &[(u32, Verdict)], program: &mut Program, leaves: &mut Leaves) {
+    let (low, high) = parts.split_at(parts.len() / 2);
+    let place = program.push(JUMP_IF_AT_LEAST, high[0].0);
+    for (branch, if_met) in [(low, false), (high, true)] {
+        match branch {
+            [(_, Verdict::Is(result))] => leaves.returns.push((place, if_met, *result)),
+            [(_, Verdict::Depends(call))] => {
+                program.land(place, if_met);
+                leaves.jumps.push((program.push(JUMP, 0), *call));
+            }
+            _ => {
+                program.land(place, if_met);
+                tree(branch, program, leaves);
+            }
+        }
+    }
 }
 
-fn rules(plan: &Lockdown) -> Result<Rules, BackendError> {
+/// Appends the rules of a call.
+fn conditions(rules: &[Vec<Condition>], program: &mut Program) {
+    // Where a filter finds the first argument; each has two words, the low one first.
+    const ARGUMENTS: u32 = 16;
+    // Jumps to the end, where the call is denied, as those of a tree.
+    let mut denied = Vec::new();
+    // The word that is loaded, whichever way this place is reached.
+    let mut loaded = None;
+    for rule in rules {
+        // Jumps to the next rule.
+        let mut next = Vec::new();
+        for (at, (argument, kind, value)) in rule.iter().enumerate() {
+            let (is_last, low) = (at + 1 == rule.len(), ARGUMENTS + 8 * u32::from(*argument));
+            let mut compare = |word: u32, mask: Option<u64>, value: u64| {
+                if loaded != Some(word) {
+                    program.push(LOAD_WORD, word);
+                }
+                loaded = Some(word).filter(|_| mask.is_none() && rule.len() == 1);
+                if let Some(mask) = mask {
+                    program.push(AND, mask as u32);
+                }
+                program.push(JUMP_IF_EQUAL, value as u32)
+            };
+            let (place, is_met_by) = match kind {
+                Kind::Is => (compare(low, None, *value), true),
+                Kind::Has(mask) => (compare(low, Some(*mask), *value), true),
+                Kind::IsNot => (compare(low, None, *value), false),
+                Kind::IsNotLong => {
+                    // Which is always the last condition of its rule.
+                    denied.push((compare(low + 4, None, *value >> 32), false));
+                    (compare(low, None, *value), false)
+                }
+            };
+            next.push((place, !is_met_by));
+            if is_last {
+                denied.push((place, is_met_by));
+            }
+        }
+        for (place, if_met) in next {
+            program.land(place, if_met);
+        }
+    }
+    program.push(RETURN, ALLOWED);
+    for (place, if_met) in denied {
+        program.land(place, if_met);
+    }
+    program.push(RETURN, DENIED_CALL);
+}
+
+// What a filter is made of.
+const LOAD_WORD: u16 = 0x20;
+const AND: u16 = 0x54;
+const JUMP: u16 = 0x05;
+const JUMP_IF_EQUAL: u16 = 0x15;
+const JUMP_IF_AT_LEAST: u16 = 0x35;
+const RETURN: u16 = 0x06;
+
+/// A filter that is being written.
+#[derive(Default)]
+struct Program {
+    steps: Vec<sock_filter>,
+    /// Whether a jump is longer than 255 steps.
+    is_too_far: bool,
+}
+
+impl Program {
+    /// Appends a step, and returns its place. A comparison goes on with the next step.
+    fn push(&mut self, code: u16, k: u32) -> usize {
+        let (jt, jf) = (0, 0);
+        self.steps.push(sock_filter { code, jt, jf, k });
+        self.steps.len() - 1
+    }
+
+    /// Has a comparison jump here, if it is met or if it is not.
+    fn land(&mut self, place: usize, if_met: bool) {
+        let distance = u8::try_from(self.steps.len() - place - 1);
+        self.is_too_far |= distance.is_err();
+        let step = &mut self.steps[place];
+        let jump = if if_met { &mut step.jt } else { &mut step.jf };
+        *jump = distance.unwrap_or_default();
+    }
+}
+
+fn rules(plan: &Lockdown) -> Rules {
     let mut rules = Rules::new();
     let own = u64::from(std::process::id());
-    let mut deny = |call: i64, conditions: &[(u8, Kind, u64)]| {
-        let conditions = conditions.iter().map(|(argument, kind, value)| {
-            let (length, operator) = match kind {
-                Kind::Is => (Dword, Eq),
-                Kind::IsNot => (Dword, Ne),
-                Kind::IsNotLong => (Qword, Ne),
-                Kind::Has(mask) => (Dword, MaskedEq(*mask)),
-            };
-            SeccompCondition::new(*argument, length, operator, *value)
-        });
-        let rule = SeccompRule::new(conditions.collect::<Result<_, _>>()?)?;
-        rules.entry(call).or_default().push(rule);
-        Ok::<_, BackendError>(())
+    let mut deny = |call: i64, conditions: &[Condition]| {
+        rules.entry(call as u32).or_default().push(conditions.to_vec());
     };
     // No process, only threads; and those in no namespace of their own.
-    deny(libc::SYS_clone, &[(0, Kind::Has(flag(libc::CLONE_THREAD)), 0)])?;
+    deny(libc::SYS_clone, &[(0, Kind::Has(flag(libc::CLONE_THREAD)), 0)]);
     for namespace in [
         libc::CLONE_NEWCGROUP,
         libc::CLONE_NEWIPC,
@@ -342,103 +463,97 @@ fn rules(plan: &Lockdown) -> Result<Rules, BackendError> {
         libc::CLONE_NEWUTS,
     ] {
         let namespace = flag(namespace);
-        deny(libc::SYS_clone, &[(0, Kind::Has(namespace), namespace)])?;
+        deny(libc::SYS_clone, &[(0, Kind::Has(namespace), namespace)]);
     }
     // Others' priorities, processors and limits.
-    deny(libc::SYS_setpriority, &[(0, Kind::IsNot, 0)])?;
+    deny(libc::SYS_setpriority, &[(0, Kind::IsNot, 0)]);
     for (call, argument) in
         [(libc::SYS_setpriority, 1), (libc::SYS_sched_setaffinity, 0), (libc::SYS_prlimit64, 0)]
     {
-        deny(call, &[(argument, Kind::IsNot, 0), (argument, Kind::IsNot, own)])?;
+        deny(call, &[(argument, Kind::IsNot, 0), (argument, Kind::IsNot, own)]);
     }
     // Signals. Landlock denies them too, from ABI 6 on.
-    deny(libc::SYS_tgkill, &[(0, Kind::IsNot, own)])?;
+    deny(libc::SYS_tgkill, &[(0, Kind::IsNot, own)]);
     if !plan.ends_children {
-        deny(libc::SYS_kill, &[(0, Kind::IsNot, own)])?;
-        deny(libc::SYS_pidfd_send_signal, &[(1, Kind::Has(0), 0)])?;
+        deny(libc::SYS_kill, &[(0, Kind::IsNot, own)]);
+        deny(libc::SYS_pidfd_send_signal, &[(1, Kind::Has(0), 0)]);
     }
     // What would undo other parts of this.
     // And the signal that this process gets when its parent ends.
     for option in [flag(libc::PR_SET_MM), SET_PTRACER, flag(libc::PR_SET_PDEATHSIG)] {
-        deny(libc::SYS_prctl, &[(0, Kind::Is, option)])?;
+        deny(libc::SYS_prctl, &[(0, Kind::Is, option)]);
     }
     let dumpable = flag(libc::PR_SET_DUMPABLE);
-    deny(libc::SYS_prctl, &[(0, Kind::Is, dumpable), (1, Kind::IsNotLong, 0)])?;
+    deny(libc::SYS_prctl, &[(0, Kind::Is, dumpable), (1, Kind::IsNotLong, 0)]);
     // Typing into the terminal that this process shares.
     for request in [TYPE_A_LETTER, MOVE_THE_CONSOLE, LOAD_A_LINE_DISCIPLINE] {
-        deny(libc::SYS_ioctl, &[(1, Kind::Is, request)])?;
+        deny(libc::SYS_ioctl, &[(1, Kind::Is, request)]);
     }
     // Having the kernel signal another process when there is something to read.
     for request in OWN_A_SOCKET {
-        deny(libc::SYS_ioctl, &[(1, Kind::Is, request)])?;
+        deny(libc::SYS_ioctl, &[(1, Kind::Is, request)]);
     }
     for command in OWN_A_FILE.into_iter().chain(WATCH_OTHERS) {
-        deny(libc::SYS_fcntl, &[(1, Kind::Is, command)])?;
+        deny(libc::SYS_fcntl, &[(1, Kind::Is, command)]);
     }
     for whose in OF_FILE_SYSTEMS {
         let is_theirs = (1, Kind::Has(WHOSE), whose);
-        deny(libc::SYS_ioctl, &[is_theirs, (1, Kind::IsNot, SCAN_PAGES)])?;
+        deny(libc::SYS_ioctl, &[is_theirs, (1, Kind::IsNot, SCAN_PAGES)]);
     }
-    opening(&mut deny)?;
+    opening(&mut deny);
     // As the engine asks for it: for faults of this process's own code.
     let watching = flag(libc::O_CLOEXEC) | USER_MODE_ONLY;
-    deny(libc::SYS_userfaultfd, &[(0, Kind::IsNot, watching)])?;
+    deny(libc::SYS_userfaultfd, &[(0, Kind::IsNot, watching)]);
     // Times of files by name; those of an open file have none.
-    deny(libc::SYS_utimensat, &[(1, Kind::IsNotLong, 0)])?;
-    sockets(plan, &mut deny)?;
-    Ok(rules)
+    deny(libc::SYS_utimensat, &[(1, Kind::IsNotLong, 0)]);
+    sockets(plan, &mut deny);
+    rules
 }
 
 /// Ways to open a file for which Landlock asks too little: neither to read nor to write it, and,
 /// before ABI 3, to read and truncate it.
-fn opening(
-    deny: &mut impl FnMut(i64, &[(u8, Kind, u64)]) -> Result<(), BackendError>,
-) -> Result<(), BackendError> {
+fn opening(deny: &mut impl FnMut(i64, &[Condition])) {
     let truncates = flag(libc::O_TRUNC);
     #[cfg(target_arch = "x86_64")]
     let calls = [(libc::SYS_openat, 2), (libc::SYS_open, 1)];
     #[cfg(not(target_arch = "x86_64"))]
     let calls = [(libc::SYS_openat, 2)];
     for (call, flags) in calls {
-        deny(call, &[(flags, Kind::Has(OPEN_FOR), OPEN_FOR)])?;
-        deny(call, &[(flags, Kind::Has(OPEN_FOR | truncates), truncates)])?;
+        deny(call, &[(flags, Kind::Has(OPEN_FOR), OPEN_FOR)]);
+        deny(call, &[(flags, Kind::Has(OPEN_FOR | truncates), truncates)]);
     }
-    Ok(())
 }
 
 /// Pairs of streams are what threads wake each other with.
-fn sockets(
-    plan: &Lockdown,
-    deny: &mut impl FnMut(i64, &[(u8, Kind, u64)]) -> Result<(), BackendError>,
-) -> Result<(), BackendError> {
+fn sockets(plan: &Lockdown, deny: &mut impl FnMut(i64, &[Condition])) {
     // Connections without `connect`, which Landlock does not see: also from a socket that listened.
     let connects = flag(libc::MSG_FASTOPEN);
     for (call, flags) in [(libc::SYS_sendto, 3), (libc::SYS_sendmsg, 2), (libc::SYS_sendmmsg, 3)] {
-        deny(call, &[(flags, Kind::Has(connects), connects)])?;
+        deny(call, &[(flags, Kind::Has(connects), connects)]);
     }
     // Other protocols on top of TCP, which the kernel loads modules for.
     let tcp = flag(libc::IPPROTO_TCP);
     let upper = flag(libc::TCP_ULP);
-    deny(libc::SYS_setsockopt, &[(1, Kind::Is, tcp), (2, Kind::Is, upper)])?;
-    deny(libc::SYS_socketpair, &[(0, Kind::IsNot, flag(libc::AF_UNIX))])?;
+    deny(libc::SYS_setsockopt, &[(1, Kind::Is, tcp), (2, Kind::Is, upper)]);
+    deny(libc::SYS_socketpair, &[(0, Kind::IsNot, flag(libc::AF_UNIX))]);
     for kind in [libc::SOCK_DGRAM, libc::SOCK_RAW, libc::SOCK_SEQPACKET] {
-        deny(libc::SYS_socketpair, &[(1, Kind::Has(SOCKET_TYPE), flag(kind))])?;
+        deny(libc::SYS_socketpair, &[(1, Kind::Has(SOCKET_TYPE), flag(kind))]);
     }
     if plan.ports.is_empty() {
-        deny(libc::SYS_socket, &[(0, Kind::Has(0), 0)])?;
-        deny(libc::SYS_connect, &[(0, Kind::Has(0), 0)])?;
-        return Ok(());
+        deny(libc::SYS_socket, &[(0, Kind::Has(0), 0)]);
+        deny(libc::SYS_connect, &[(0, Kind::Has(0), 0)]);
+        return;
     }
     let families = [flag(libc::AF_INET), flag(libc::AF_INET6)];
-    deny(libc::SYS_socket, &families.map(|family| (0, Kind::IsNot, family)))?;
+    deny(libc::SYS_socket, &families.map(|family| (0, Kind::IsNot, family)));
     let others = [libc::SOCK_RAW, libc::SOCK_RDM, libc::SOCK_SEQPACKET, libc::SOCK_DCCP];
     let datagrams = (!plan.resolves_names).then_some(libc::SOCK_DGRAM);
     for kind in others.into_iter().chain([SOCK_PACKET]).chain(datagrams) {
-        deny(libc::SYS_socket, &[(1, Kind::Has(SOCKET_TYPE), flag(kind))])?;
+        deny(libc::SYS_socket, &[(1, Kind::Has(SOCKET_TYPE), flag(kind))]);
     }
     // Others, such as multipath TCP, go past Landlock's rules for ports.
     let protocols = [0, flag(libc::IPPROTO_TCP), flag(libc::IPPROTO_UDP)];
-    deny(libc::SYS_socket, &protocols.map(|protocol| (2, Kind::IsNot, protocol)))
+    deny(libc::SYS_socket, &protocols.map(|protocol| (2, Kind::IsNot, protocol)));
 }
 
 /// How an argument is compared.
@@ -461,23 +576,10 @@ fn flag(value: i32) -> u64 {
 mod tests {
     use super::*;
 
-    #[test]
-    fn every_plan_makes_a_filter() {
-        let plans = [
-            Lockdown::new(),
-            Lockdown::new().connect(443),
-            Lockdown::new().resolve_names().end_children(),
-        ];
-        for plan in plans {
-            let rules = rules(&plan).unwrap();
-            assert!(rules.keys().all(|call| !DENIED.contains(call)), "a rule has no effect");
-            let target = TargetArch::try_from(std::env::consts::ARCH).unwrap();
-            let (allow, deny) = (SeccompAction::Allow, SeccompAction::Errno(1));
-            let filter = SeccompFilter::new(rules, allow, deny, target).unwrap();
-            let program: BpfProgram = filter.try_into().unwrap();
-            // The kernel tries it on every number when it is installed.
-            assert!(program.len() < 400, "{}", program.len());
-        }
+    fn plans() -> Vec<Lockdown> {
+        let plans =
+            [Lockdown::new(), Lockdown::new().connect(443), Lockdown::new().resolve_names()];
+        plans.into_iter().flat_map(|plan| [plan.clone(), plan.end_children()]).collect()
     }
 
     #[test]
@@ -488,35 +590,109 @@ mod tests {
         all.dedup();
         assert_eq!(all.len(), count);
         assert!(all.iter().all(|call| *call < i64::from(UNKNOWN)));
+        for plan in plans() {
+            let denied = |call: &u32| all.contains(&i64::from(*call));
+            assert!(!rules(&plan).keys().any(denied), "a rule has no effect");
+        }
     }
 
-    /// Follows the tree as the kernel does.
-    fn result_of(number: u32, program: &[sock_filter]) -> u32 {
-        let mut place = 1;
+    /// Runs a filter as the kernel does.
+    fn run(program: &[sock_filter], architecture: u32, call: u32, arguments: [u64; 6]) -> u32 {
+        let (mut place, mut value) = (0, 0);
         loop {
             let step = &program[place];
+            place += 1;
+            let argument = |at: u32| arguments[at as usize / 8] >> (at % 8 * 8);
             match step.code {
-                0x06 => return step.k,
-                0x35 if number >= step.k => place += 1 + usize::from(step.jt),
-                0x35 => place += 1 + usize::from(step.jf),
+                LOAD_WORD => {
+                    value = match step.k {
+                        0 => call,
+                        4 => architecture,
+                        at => argument(at - 16) as u32,
+                    }
+                }
+                AND => value &= step.k,
+                JUMP => place += step.k as usize,
+                JUMP_IF_EQUAL if value == step.k => place += usize::from(step.jt),
+                JUMP_IF_AT_LEAST if value >= step.k => place += usize::from(step.jt),
+                JUMP_IF_EQUAL | JUMP_IF_AT_LEAST => place += usize::from(step.jf),
+                RETURN => return step.k,
                 code => panic!("{code}"),
             }
         }
     }
 
+    /// What a filter is to do, without a filter.
+    fn expected(rules: &Rules, call: u32, arguments: [u64; 6]) -> u32 {
+        let is_met = |(argument, kind, value): &Condition| {
+            let argument = arguments[usize::from(*argument)];
+            match kind {
+                Kind::Is => argument as u32 == *value as u32,
+                Kind::IsNot => argument as u32 != *value as u32,
+                Kind::IsNotLong => argument != *value,
+                Kind::Has(mask) => argument as u32 & *mask as u32 == *value as u32,
+            }
+        };
+        let rules = rules.get(&call).map_or(&[][..], Vec::as_slice);
+        if HIDE_THEIR_FLAGS.contains(&call) || call >= UNKNOWN {
+            ABSENT
+        } else if DENIED.iter().chain(DENIED_HERE).any(|denied| *denied == i64::from(call))
+            || rules.iter().any(|rule| rule.iter().all(is_met))
+        {
+            DENIED_CALL
+        } else {
+            ALLOWED
+        }
+    }
+
     #[test]
-    fn the_tree_denies_what_the_lists_name_and_nothing_else() {
-        let program = regardless();
+    fn a_filter_denies_what_the_lists_and_the_rules_name_and_nothing_else() {
+        let architecture = ARCHITECTURE.unwrap();
         let high = [UNKNOWN, UNKNOWN + 1, 0x4000_003b, u32::MAX];
-        for number in (0..UNKNOWN).chain(high) {
-            let is_denied = DENIED.iter().chain(DENIED_HERE).any(|call| *call == i64::from(number));
-            let is_absent = HIDE_THEIR_FLAGS.contains(&number) || number >= UNKNOWN;
-            let expected = match (is_denied, is_absent) {
-                (true, _) => libc::SECCOMP_RET_ERRNO | libc::EPERM.cast_unsigned(),
-                (_, true) => libc::SECCOMP_RET_ERRNO | libc::ENOSYS.cast_unsigned(),
-                _ => libc::SECCOMP_RET_ALLOW,
-            };
-            assert_eq!(result_of(number, &program), expected, "{number}");
+        for plan in plans() {
+            let rules = rules(&plan);
+            let program = program(architecture, &rules).unwrap();
+            // Every value that a rule names, those beside it, and what only the low word has of it.
+            let mut values: Vec<u64> = vec![0, 1, u64::MAX, 1 << 32];
+            for (_, kind, value) in rules.values().flatten().flatten() {
+                let mask = if let Kind::Has(mask) = kind { *mask } else { 0 };
+                for value in [*value, *value | !mask, !*value & mask] {
+                    values.extend([value, value.wrapping_add(1), value.wrapping_sub(1)]);
+                    values.extend([value | 1 << 32, value | 1 << 63]);
+                }
+            }
+            values.sort_unstable();
+            values.dedup();
+            for call in (0..UNKNOWN).chain(high) {
+                let check = |arguments| {
+                    let found = run(&program, architecture, call, arguments);
+                    assert_eq!(found, expected(&rules, call, arguments), "{call} {arguments:x?}");
+                };
+                check([0; 6]);
+                let of_call = rules.get(&call).into_iter().flatten().flatten();
+                let mut used: Vec<usize> = of_call.map(|(one, ..)| usize::from(*one)).collect();
+                used.dedup();
+                for (one, other) in used.iter().zip(used.iter().cycle().skip(1)) {
+                    for first in &values {
+                        for second in &values {
+                            let mut arguments = [0; 6];
+                            arguments[*one] = *first;
+                            arguments[*other] = *second;
+                            check(arguments);
+                        }
+                    }
+                }
+            }
+        }
+    }
+
+    #[test]
+    fn calls_of_another_architecture_end_the_process() {
+        let program = program(ARCHITECTURE.unwrap(), &rules(&Lockdown::new())).unwrap();
+        for call in [0, 1, UNKNOWN] {
+            // That of 32-bit x86.
+            let result = run(&program, 0x4000_0003, call, [0; 6]);
+            assert_eq!(result, libc::SECCOMP_RET_KILL_PROCESS);
         }
     }
 }

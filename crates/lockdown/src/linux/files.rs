@@ -4,14 +4,16 @@
     reason = "the kernel's ABI has no safe wrapper that tells its number"
 )]
 
+use std::fs::File;
 use std::io;
 use std::os::fd::OwnedFd;
+use std::os::unix::fs::OpenOptionsExt;
 use std::path::Path;
 
 use landlock::{
     ABI, Access, AccessFs, AccessNet, AddRuleError, AddRulesError, BitFlags, CompatLevel,
-    Compatible, NetPort, PathBeneath, PathFd, Ruleset, RulesetAttr, RulesetCreated,
-    RulesetCreatedAttr, RulesetError, Scope, make_bitflags,
+    Compatible, NetPort, PathBeneath, Ruleset, RulesetAttr, RulesetCreated, RulesetCreatedAttr,
+    RulesetError, Scope, make_bitflags,
 };
 
 use super::threads;
@@ -98,7 +100,7 @@ fn rules(
     all.extend(paths(&plan.removes, AccessFs::RemoveDir.into()));
     for (path, access) in all {
         match open(&path) {
-            Ok(Some((fd, is_dir))) => {
+            Ok(Some((file, is_dir))) => {
                 let access = if is_dir {
                     access
                 } else {
@@ -108,7 +110,7 @@ fn rules(
                     continue;
                 }
                 // One path that cannot be kept is no reason to keep all others.
-                match (&mut created).add_rule(PathBeneath::new(fd, access)) {
+                match (&mut created).add_rule(PathBeneath::new(file, access)) {
                     Ok(_) => {}
                     Err(error) if is_never_held(&error) => {}
                     Err(error) => {
@@ -133,13 +135,16 @@ fn rules(
 }
 
 /// What has the name now, and whether it is a directory; `None` where nothing has it.
-fn open(path: &Path) -> io::Result<Option<(PathFd, bool)>> {
-    let is_dir = match path.metadata() {
-        Ok(metadata) => metadata.is_dir(),
-        Err(error) if is_absent(&error) => return Ok(None),
-        Err(error) => return Err(error),
-    };
-    Ok(Some((PathFd::new(path).map_err(io::Error::other)?, is_dir)))
+fn open(path: &Path) -> io::Result<Option<(File, bool)>> {
+    let opened = File::options().read(true).custom_flags(libc::O_PATH).open(path);
+    match opened {
+        Ok(file) => {
+            let is_dir = file.metadata()?.is_dir();
+            Ok(Some((file, is_dir)))
+        }
+        Err(error) if is_absent(&error) => Ok(None),
+        Err(error) => Err(error),
+    }
 }
 
 /// What has no place in a file system, such as the pipe that `/dev/stdin` may be: Landlock lets it

@@ -1,11 +1,14 @@
 //! Forwards a worker's standard error to the log.
 
+use std::io;
+use std::os::fd::OwnedFd;
 use std::sync::Arc;
 use std::time::Duration;
 
 use belljar_text::line_of;
 use tokio::io::AsyncReadExt;
 use tokio::net::unix::pipe::Receiver;
+use tokio::task::JoinHandle;
 
 /// Takes the name of an account and a line.
 pub type Log = Arc<dyn Fn(&str, &str) + Send + Sync>;
@@ -15,9 +18,16 @@ const PIECE: usize = 4 << 10;
 const LINES: usize = 64;
 const REST: Duration = Duration::from_millis(50);
 
+/// Returns a pipe for a worker's standard error, and the task that logs what arrives in it.
+pub(super) fn pipe(account: &str, log: Log) -> io::Result<(OwnedFd, JoinHandle<()>)> {
+    let (reader, writer) = io::pipe()?;
+    let reader = Receiver::from_owned_fd(reader.into())?;
+    Ok((writer.into(), tokio::spawn(pass(reader, account.to_owned(), log))))
+}
+
 /// Logs each line until the worker exits. A compromised worker can write anything, so lines are
 /// sanitised, attributed to the account and limited in rate.
-pub(super) async fn pass(mut from: Receiver, account: String, log: Log) {
+async fn pass(mut from: Receiver, account: String, log: Log) {
     let mut piece = vec![0; PIECE];
     while let Ok(length @ 1..) = from.read(&mut piece).await {
         let text = String::from_utf8_lossy(&piece[..length]);

@@ -13,7 +13,6 @@ use axum::http::HeaderValue;
 use data_encoding::HEXLOWER;
 use serde::Serialize;
 use tokio::net::UnixStream;
-use tokio::net::unix::pipe;
 use tokio_util::sync::CancellationToken;
 
 use super::account::Account;
@@ -209,15 +208,13 @@ fn supervise(
     let directory = Scratch::new(&std::env::temp_dir(), "belljar-process-").ok();
     // Ctrl-C in a terminal reaches this process only.
     command.process_group(0);
-    let (log_reader, log_writer) = io::pipe()?;
-    let log_reader = pipe::Receiver::from_owned_fd(log_reader.into())?;
-    let (worker, reports) = Worker::new(0, ours, authorization, None)?;
-    let place = directory.as_ref().map(Scratch::path).map(AsRef::<OsStr>::as_ref);
-    let mut started = Started::start(command, theirs.into(), log_writer.into(), place)?;
-    begun(Ok((Arc::clone(&worker), started.id())));
     let keep = Arc::clone(shared);
     let kept: log::Log = Arc::new(move |_, line| line.clone_into(&mut lock(&keep.line)));
-    let logging = tokio::spawn(log::pass(log_reader, ACCOUNT.to_owned(), kept));
+    let (log, logging) = log::pipe(ACCOUNT, kept)?;
+    let (worker, reports) = Worker::new(0, ours, authorization, None)?;
+    let place = directory.as_ref().map(Scratch::path).map(AsRef::<OsStr>::as_ref);
+    let mut started = Started::start(command, theirs.into(), log, place)?;
+    begun(Ok((Arc::clone(&worker), started.id())));
     let how = reactor.block_on(async {
         let how = attend(&worker, reports, &mut started, &shared.stop).await;
         // Another program may still hold the pipe if this process was forked meanwhile.

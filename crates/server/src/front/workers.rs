@@ -13,7 +13,6 @@ use belljar::store::{Condition, Put, Store};
 use bytes::Bytes;
 use data_encoding::HEXLOWER;
 use tokio::net::UnixStream;
-use tokio::net::unix::pipe;
 use tokio::sync::{OwnedSemaphorePermit, Semaphore};
 use tokio_util::sync::CancellationToken;
 use tokio_util::task::TaskTracker;
@@ -209,7 +208,7 @@ impl Workers {
         slot: Option<OwnedSemaphorePermit>,
     ) -> io::Result<User> {
         let (ours, theirs) = StdUnixStream::pair()?;
-        let (log_reader, log_writer) = io::pipe()?;
+        let (log, _) = log::pipe(&account.name, Arc::clone(&self.options.log))?;
         let (key, authorization) = new_key(&account.name)?;
         // The worker that tests whether code runs keeps no sessions.
         let is_test = account.name == NOBODY;
@@ -241,14 +240,10 @@ impl Workers {
         send(&ours, &hello, &sockets)?;
         let id = self.next.fetch_add(1, Ordering::Relaxed);
         let spawner = self.spawner.clone();
-        let begun = tokio::task::spawn_blocking(move || {
-            spawner.begin(id, theirs.into(), log_writer.into())
-        });
+        let begun = tokio::task::spawn_blocking(move || spawner.begin(id, theirs.into(), log));
         let pid = begun.await.map_err(io::Error::other)?.inspect_err(|error| self.note(error))?;
         tracing::info!(account = account.name, pid, "a worker was started");
         let (worker, reports) = Worker::new(id, ours, authorization, slot)?;
-        let log_reader = pipe::Receiver::from_owned_fd(log_reader.into())?;
-        tokio::spawn(log::pass(log_reader, account.name.clone(), Arc::clone(&self.options.log)));
         let user = worker.use_it();
         account.set_live(Arc::clone(&worker));
         tokio::spawn(Arc::clone(self).attend(Arc::clone(account), worker, reports));

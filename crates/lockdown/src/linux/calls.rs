@@ -269,8 +269,10 @@ pub(super) fn hold(plan: &Lockdown) -> Result<(), LockdownError> {
     match unsafe { libc::syscall(libc::SYS_seccomp, operation, every_thread, &raw const program) } {
         0 => Ok(()),
         -1 => Err(LockdownError::Seccomp(io::Error::last_os_error())),
-        // It has a filter that this thread has not.
-        thread => Err(LockdownError::Thread(thread as i32)),
+        thread => {
+            let cause = format!("thread {thread} has a filter that this one has not");
+            Err(LockdownError::Seccomp(io::Error::other(cause)))
+        }
     }
 }
 

@@ -228,11 +228,16 @@ const SOCK_PACKET: i32 = 10;
 const SOCKET_TYPE: u64 = 0xf;
 
 /// The architecture whose calls the filter knows, as the kernel's audit numbers it.
-const ARCHITECTURE: Option<u32> = match () {
-    () if cfg!(target_arch = "x86_64") => Some(0xc000_003e),
-    () if cfg!(target_arch = "aarch64") => Some(0xc000_00b7),
-    () if cfg!(target_arch = "riscv64") => Some(0xc000_00f3),
-    () => None,
+const ARCHITECTURE: Option<u32> = if cfg!(target_endian = "big") {
+    None
+} else if cfg!(target_arch = "x86_64") {
+    Some(0xc000_003e)
+} else if cfg!(target_arch = "aarch64") {
+    Some(0xc000_00b7)
+} else if cfg!(target_arch = "riscv64") {
+    Some(0xc000_00f3)
+} else {
+    None
 };
 const ALLOWED: u32 = libc::SECCOMP_RET_ALLOW;
 const DENIED_CALL: u32 = libc::SECCOMP_RET_ERRNO | libc::EPERM.cast_unsigned();
@@ -254,7 +259,8 @@ pub(super) fn are_filtered() -> bool {
     known == 0
 }
 
-/// Filters the system calls of every thread.
+/// Filters the system calls of every thread, which can get no privileges any more: without that,
+/// the kernel refuses a filter.
 pub(super) fn hold(plan: &Lockdown) -> Result<(), LockdownError> {
     let architecture = ARCHITECTURE.ok_or(LockdownError::Processor)?;
     let too_far = || LockdownError::Seccomp(io::Error::other("a jump is too long"));
@@ -318,8 +324,7 @@ fn parts(rules: &Rules) -> Vec<(u32, Verdict)> {
     let denied = DENIED.iter().chain(DENIED_HERE);
     let denied = denied.map(|call| (*call as u32, Verdict::Is(DENIED_CALL)));
     let absent = HIDE_THEIR_FLAGS.map(|call| (call, Verdict::Is(ABSENT)));
-    let mut verdicts: Vec<(u32, Verdict)> = depends.chain(denied).chain(absent).collect();
-    verdicts.sort_unstable_by_key(|(call, _)| *call);
+    let verdicts: BTreeMap<u32, Verdict> = depends.chain(denied).chain(absent).collect();
     let mut parts = vec![(0, Verdict::Is(ALLOWED))];
     let mut begin = |number: u32, verdict: Verdict| {
         parts.pop_if(|(from, _)| *from == number);
@@ -381,6 +386,7 @@ fn conditions(rules: &[Vec<Condition>], program: &mut Program) {
                 if loaded != Some(word) {
                     program.push(LOAD_WORD, word);
                 }
+                // The next rule is reached from here alone if this one has no other condition.
                 loaded = Some(word).filter(|_| mask.is_none() && rule.len() == 1);
                 if let Some(mask) = mask {
                     program.push(AND, mask as u32);
@@ -392,7 +398,8 @@ fn conditions(rules: &[Vec<Condition>], program: &mut Program) {
                 Kind::Has(mask) => (compare(low, Some(*mask), *value), true),
                 Kind::IsNot => (compare(low, None, *value), false),
                 Kind::IsNotLong => {
-                    // Which is always the last condition of its rule.
+                    // One that is met does not deny yet, if another condition follows.
+                    debug_assert!(is_last, "a long comparison is the last of its rule");
                     denied.push((compare(low + 4, None, *value >> 32), false));
                     (compare(low, None, *value), false)
                 }
@@ -654,17 +661,6 @@ mod tests {
         for plan in plans() {
             let rules = rules(&plan);
             let program = program(architecture, &rules).unwrap();
-            // Every value that a rule names, those beside it, and what only the low word has of it.
-            let mut values: Vec<u64> = vec![0, 1, u64::MAX, 1 << 32];
-            for (_, kind, value) in rules.values().flatten().flatten() {
-                let mask = if let Kind::Has(mask) = kind { *mask } else { 0 };
-                for value in [*value, *value | !mask, !*value & mask] {
-                    values.extend([value, value.wrapping_add(1), value.wrapping_sub(1)]);
-                    values.extend([value | 1 << 32, value | 1 << 63]);
-                }
-            }
-            values.sort_unstable();
-            values.dedup();
             for call in (0..UNKNOWN).chain(high) {
                 let check = |arguments| {
                     let found = run(&program, architecture, call, arguments);
@@ -672,8 +668,21 @@ mod tests {
                 };
                 check([0; 6]);
                 let of_call = rules.get(&call).into_iter().flatten().flatten();
-                let mut used: Vec<usize> = of_call.map(|(one, ..)| usize::from(*one)).collect();
+                let mut used: Vec<usize> =
+                    of_call.clone().map(|(one, ..)| usize::from(*one)).collect();
                 used.dedup();
+                // Every value that a rule names, those beside it, and what only the low word has
+                // of it.
+                let mut values: Vec<u64> = vec![0, 1, u64::MAX, 1 << 32];
+                for (_, kind, value) in of_call {
+                    let mask = if let Kind::Has(mask) = kind { *mask } else { 0 };
+                    for value in [*value, *value | !mask, !*value & mask] {
+                        values.extend([value, value.wrapping_add(1), value.wrapping_sub(1)]);
+                        values.extend([value | 1 << 32, value | 1 << 63]);
+                    }
+                }
+                values.sort_unstable();
+                values.dedup();
                 for (one, other) in used.iter().zip(used.iter().cycle().skip(1)) {
                     for first in &values {
                         for second in &values {

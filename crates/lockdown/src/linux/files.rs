@@ -4,10 +4,11 @@
     reason = "the kernel's ABI has no safe wrapper that tells its number"
 )]
 
+use std::ffi::CString;
 use std::fs::File;
 use std::io;
-use std::os::fd::OwnedFd;
-use std::os::unix::fs::OpenOptionsExt;
+use std::os::fd::{FromRawFd, OwnedFd};
+use std::os::unix::ffi::OsStrExt;
 use std::path::Path;
 
 use landlock::{
@@ -136,15 +137,22 @@ fn rules(
 
 /// What has the name now, and whether it is a directory; `None` where nothing has it.
 fn open(path: &Path) -> io::Result<Option<(File, bool)>> {
-    let opened = File::options().read(true).custom_flags(libc::O_PATH).open(path);
-    match opened {
-        Ok(file) => {
-            let is_dir = file.metadata()?.is_dir();
-            Ok(Some((file, is_dir)))
-        }
-        Err(error) if is_absent(&error) => Ok(None),
-        Err(error) => Err(error),
+    let name = CString::new(path.as_os_str().as_bytes())?;
+    // Not by `custom_flags`, which loses `O_PATH` with musl.
+    // SAFETY: the name ends in zero.
+    let opened = unsafe { libc::open(name.as_ptr(), libc::O_PATH | libc::O_CLOEXEC) };
+    if opened == -1 {
+        let error = io::Error::last_os_error();
+        return if is_absent(&error) {
+            Ok(None)
+        } else {
+            Err(error)
+        };
     }
+    // SAFETY: nothing else has the descriptor.
+    let file = unsafe { File::from_raw_fd(opened) };
+    let is_dir = file.metadata()?.is_dir();
+    Ok(Some((file, is_dir)))
 }
 
 /// What has no place in a file system, such as the pipe that `/dev/stdin` may be: Landlock lets it

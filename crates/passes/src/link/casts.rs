@@ -16,8 +16,6 @@ use std::ops::{Range, RangeInclusive};
 use wasm_encoder::{Function, Instruction as I};
 use wasmparser::{DefinedDataSymbol, FuncType, RelocationEntry, RelocationType as R, ValType};
 
-use super::extension::Symbol;
-
 /// Adapters of an extension.
 #[derive(Default)]
 pub(super) struct Adapters {
@@ -92,7 +90,8 @@ enum Word {
 pub(super) struct Input<'a> {
     pub bytes: &'a [u8],
     pub data: &'a [(u32, Range<usize>)],
-    pub symbols: &'a [Symbol<'a>],
+    /// The function of each symbol, if it is one.
+    pub functions: &'a [Option<u32>],
     pub defined: &'a [DefinedDataSymbol],
     pub relocations: &'a [(Range<usize>, RelocationEntry)],
     pub types: &'a [FuncType],
@@ -102,8 +101,8 @@ pub(super) struct Input<'a> {
 /// Finds the adapters that an extension needs.
 pub(super) fn find(input: &Input<'_>) -> Adapters {
     let words = input.relocations.iter().filter_map(|(place, entry)| {
-        let word = match (entry.ty, input.symbols.get(entry.index as usize)) {
-            (R::TableIndexI32, Some(Symbol::Function(index))) => Word::Function(*index),
+        let word = match (entry.ty, input.functions.get(entry.index as usize)) {
+            (R::TableIndexI32, Some(Some(index))) => Word::Function(*index),
             (R::MemoryAddrI32, _) => Word::Address,
             _ => return None,
         };
@@ -342,8 +341,7 @@ mod tests {
             };
             bytes.extend(number.to_le_bytes());
         }
-        let mut symbols: Vec<_> = (0..6).map(Symbol::Function).collect();
-        symbols.push(Symbol::Own);
+        let functions: Vec<_> = (0..6).map(Some).chain([None]).collect();
         let array = DefinedDataSymbol {
             index: 0,
             offset: 4,
@@ -352,7 +350,7 @@ mod tests {
         let found = find(&Input {
             bytes: &bytes,
             data: &[(1024, 4..bytes.len())],
-            symbols: &symbols,
+            functions: &functions,
             defined: &[array, array],
             relocations: &relocations,
             types: &types(),

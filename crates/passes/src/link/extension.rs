@@ -459,10 +459,15 @@ impl<'a> Reading<'a> {
         if !exports.iter().all(is_own) {
             return Err(LIES);
         }
+        let function = |symbol: &Symbol<'_>| match symbol {
+            Symbol::Function(index) => Some(*index),
+            _ => None,
+        };
+        let functions: Vec<Option<u32>> = self.symbols.iter().map(function).collect();
         let adapters = casts::find(&casts::Input {
             bytes,
             data: &self.data,
-            symbols: &self.symbols,
+            functions: &functions,
             defined: &self.defined,
             relocations: &relocations,
             types: &self.types,

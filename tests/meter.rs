@@ -682,7 +682,8 @@ fn runs_out_of_fuel(engine: &Engine, main: &Module, metered: &[u8]) -> bool {
     asked
 }
 
-/// What the checker accepts stops when there is no more fuel, even if the meter's output is damaged.
+/// What the checker accepts stops when there is no more fuel, even if the meter's output was
+/// damaged.
 #[test]
 fn random_extensions_stop() {
     let mut config = Config::new();

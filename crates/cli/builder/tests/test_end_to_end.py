@@ -6,6 +6,7 @@ BELLJAR is the command. The packages are downloaded, and compiled for minutes.
 import json
 import os
 import subprocess
+from pathlib import Path
 
 import pytest
 
@@ -175,7 +176,7 @@ def belljar(*arguments, cwd):
 def test_a_package_works_in_the_sandbox(package, tmp_path):
     module = package.split("==")[0]
     made = belljar("package", "build", "--json", "--out", "wheels", package, cwd=tmp_path)
-    wheel = json.loads(made)["wheel"]
+    wheel = "wheels/" + Path(json.loads(made)["wheel"]).name
     image = f"native-{module.strip('_')}"
     recipe = f'name = "{image}"\nbase = "core"\nwheels = [{json.dumps(wheel)}]\n'
     (tmp_path / "image.toml").write_text(recipe + f'imports = ["{module}"]\n')

@@ -1,10 +1,13 @@
 //! Random modules: nested loops, direct and indirect calls, branches everywhere. They terminate,
-//! because they count down a budget.
+//! because they count down a budget; extensions do not.
+
+use std::ops::Range;
 
 use wasm_encoder::{
-    BlockType, CodeSection, ConstExpr, ElementSection, Elements, ExportKind, ExportSection,
-    Function, FunctionSection, GlobalSection, GlobalType, Instruction as I, MemArg, MemorySection,
-    MemoryType, Module, RefType, TableSection, TableType, TypeSection, ValType,
+    BlockType, CodeSection, ConstExpr, ElementSection, Elements, EntityType, ExportKind,
+    ExportSection, Function, FunctionSection, GlobalSection, GlobalType, ImportSection,
+    Instruction as I, MemArg, MemorySection, MemoryType, Module, RefType, TableSection, TableType,
+    TypeSection, ValType,
 };
 
 /// Maximum number of iterations and calls before a module traps.
@@ -47,7 +50,8 @@ pub fn module(mut choices: Choices<'_>) -> Vec<u8> {
         exports.export(&format!("f{index}"), ExportKind::Func, index);
         let mut body = Body {
             choices: &mut choices,
-            functions: count,
+            functions: 0..count,
+            is_extension: false,
             out: Function::new([(LOCALS - PARAMETERS, ValType::I32)]),
             depth: 0,
             left: 60,
@@ -61,24 +65,12 @@ pub fn module(mut choices: Choices<'_>) -> Vec<u8> {
         code.function(&body.out);
     }
     let mut tables = TableSection::new();
-    tables.table(TableType {
-        element_type: RefType::FUNCREF,
-        minimum: u64::from(count) + 1,
-        maximum: None,
-        table64: false,
-        shared: false,
-    });
+    tables.table(table(u64::from(count) + 1));
     let mut elements = ElementSection::new();
     let all: Vec<u32> = (0..count).collect();
     elements.active(None, &ConstExpr::i32_const(0), Elements::Functions(all.into()));
     let mut memories = MemorySection::new();
-    memories.memory(MemoryType {
-        minimum: 1,
-        maximum: Some(4),
-        memory64: false,
-        shared: false,
-        page_size_log2: None,
-    });
+    memories.memory(memory(1, Some(4)));
     exports.export("memory", ExportKind::Memory, 0);
     let mut globals = GlobalSection::new();
     for index in 0..=GLOBALS {
@@ -87,12 +79,7 @@ pub fn module(mut choices: Choices<'_>) -> Vec<u8> {
         } else {
             index.cast_signed()
         };
-        let ty = GlobalType {
-            val_type: ValType::I32,
-            mutable: true,
-            shared: false,
-        };
-        globals.global(ty, &ConstExpr::i32_const(value));
+        globals.global(GLOBAL, &ConstExpr::i32_const(value));
         exports.export(&format!("g{index}"), ExportKind::Global, index);
     }
     let mut module = Module::new();
@@ -101,9 +88,80 @@ pub fn module(mut choices: Choices<'_>) -> Vec<u8> {
     module.finish()
 }
 
+/// Builds an extension as the linker writes it. Its functions are exported as `f0`, `f1`, ...
+pub fn extension(mut choices: Choices<'_>) -> Vec<u8> {
+    let count = 1 + choices.below(5);
+    let end = 1 + count;
+    let functions = 1..end;
+    let mut types = TypeSection::new();
+    types.ty().function([ValType::I32; PARAMETERS as usize], [ValType::I32]);
+    types.ty().function([], []);
+    let mut imports = ImportSection::new();
+    imports.import("main", "link:f", EntityType::Function(1));
+    imports.import("main", "memory", memory(0, None));
+    imports.import("main", "belljar.table", table(0));
+    imports.import("main", "belljar.stack_pointer", GLOBAL);
+    let mut defined = FunctionSection::new();
+    let mut exports = ExportSection::new();
+    let mut code = CodeSection::new();
+    for index in functions.clone() {
+        defined.function(0);
+        exports.export(&format!("f{}", index - 1), ExportKind::Func, index);
+        let mut body = Body {
+            choices: &mut choices,
+            functions: functions.clone(),
+            is_extension: true,
+            out: Function::new([(LOCALS - PARAMETERS, ValType::I32)]),
+            depth: 0,
+            left: 60,
+        };
+        for _ in 0..=body.choices.below(6) {
+            body.statement();
+        }
+        body.value(2);
+        body.out.instruction(&I::End);
+        code.function(&body.out);
+    }
+    let mut elements = ElementSection::new();
+    let all: Vec<u32> = functions.collect();
+    elements.active(None, &ConstExpr::i32_const(0), Elements::Functions(all.into()));
+    let mut module = Module::new();
+    module.section(&types).section(&imports).section(&defined).section(&exports);
+    module.section(&elements).section(&code);
+    module.finish()
+}
+
+const GLOBAL: GlobalType = GlobalType {
+    val_type: ValType::I32,
+    mutable: true,
+    shared: false,
+};
+
+fn memory(minimum: u64, maximum: Option<u64>) -> MemoryType {
+    MemoryType {
+        minimum,
+        maximum,
+        memory64: false,
+        shared: false,
+        page_size_log2: None,
+    }
+}
+
+fn table(minimum: u64) -> TableType {
+    TableType {
+        element_type: RefType::FUNCREF,
+        minimum,
+        maximum: None,
+        table64: false,
+        shared: false,
+    }
+}
+
 struct Body<'a, 'b> {
     choices: &'a mut Choices<'b>,
-    functions: u32,
+    functions: Range<u32>,
+    /// An extension has one global, and leaves for the main module instead of counting down.
+    is_extension: bool,
     out: Function,
     /// Enclosing labels, without the function's own.
     depth: u32,
@@ -118,8 +176,23 @@ impl Body<'_, '_> {
         }
     }
 
+    fn count(&self) -> u32 {
+        self.functions.end - self.functions.start
+    }
+
+    fn global(&mut self) -> u32 {
+        let count = if self.is_extension { 1 } else { GLOBALS };
+        self.choices.below(count)
+    }
+
     /// Counts down, and traps at zero.
     fn step(&mut self) {
+        if self.is_extension {
+            if self.choices.below(2) == 0 {
+                self.out.instruction(&I::Call(0));
+            }
+            return;
+        }
         self.all(&[I::GlobalGet(STEPS), I::I32Const(1), I::I32Sub, I::GlobalSet(STEPS)]);
         self.all(&[I::GlobalGet(STEPS), I::I32Const(0), I::I32LtS, I::If(BlockType::Empty)]);
         self.all(&[I::Unreachable, I::End]);
@@ -156,7 +229,7 @@ impl Body<'_, '_> {
             }
             2 => {
                 self.value(2);
-                let global = self.choices.below(GLOBALS);
+                let global = self.global();
                 self.out.instruction(&I::GlobalSet(global));
             }
             3 => {
@@ -237,7 +310,7 @@ impl Body<'_, '_> {
                 self.out.instruction(&I::LocalGet(local));
             }
             2 => {
-                let global = self.choices.below(GLOBALS);
+                let global = self.global();
                 self.out.instruction(&I::GlobalGet(global));
             }
             3 => {
@@ -247,14 +320,14 @@ impl Body<'_, '_> {
             4 => {
                 self.value(levels - 1);
                 self.value(levels - 1);
-                let function = self.choices.below(self.functions);
+                let function = self.functions.start + self.choices.below(self.count());
                 self.out.instruction(&I::Call(function));
             }
             5 => {
                 self.value(levels - 1);
                 self.value(levels - 1);
                 // One more than there are: the last is a trap.
-                let slot = self.choices.below(self.functions + 1).cast_signed();
+                let slot = self.choices.below(self.count() + 1).cast_signed();
                 self.all(&[
                     I::I32Const(slot),
                     I::CallIndirect {

@@ -9,7 +9,9 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use belljar::fuzzing::{
     check_extension, check_metered as check_module, meter_extension, meter_module,
 };
-use wasmtime::{Config, Engine, Error, Extern, Instance, Linker, Module, Store, Trap, Val};
+use wasmtime::{
+    Config, Engine, Error, Extern, Instance, Linker, Module, OptLevel, Store, Trap, Val,
+};
 
 /// A module with `functions`, and the parts of every metered module. Types: 0 returns fuel, 1 takes
 /// and returns nothing. Functions: 0 returns fuel, 1 requests it. The counter is global 0.
@@ -622,19 +624,96 @@ fn trace(engine: &Engine, module: &[u8], names: &[String]) -> (Vec<String>, u64)
     (seen, running.refills.load(Ordering::Relaxed))
 }
 
+/// Iterates over random numbers, the same in every test.
+fn random_numbers() -> impl Iterator<Item = u64> {
+    std::iter::successors(Some(0x2545_f491_4f6c_dd1d_u64), |&state| {
+        let state = state ^ (state << 13);
+        let state = state ^ (state >> 7);
+        Some(state ^ (state << 17))
+    })
+}
+
+/// The main module that random extensions share their state with.
+const MAIN: &str = r#"(module (func (export "link:f")) (memory (export "memory") 1 4)
+    (table (export "belljar.table") 8 funcref)
+    (global (export "belljar.stack_pointer") (mut i32) (i32.const 0))
+    (global (export "belljar.fuel") (mut i64) (i64.const 0)))"#;
+
+/// Calls all functions of a metered extension, and returns whether the last of ten amounts of fuel
+/// was used up. Panics if the extension runs on for longer than these pay for: wasmtime counts its
+/// operators, too.
+fn runs_out_of_fuel(engine: &Engine, main: &Module, metered: &[u8]) -> bool {
+    const AMOUNT: i64 = 1_000;
+    const AMOUNTS: u64 = 10;
+    let Ok(module) = Module::new(engine, metered) else {
+        return false;
+    };
+    let mut asked = false;
+    for name in module.exports().map(|export| export.name().to_owned()) {
+        let mut store = Store::new(engine, 0);
+        // An operator in 16, and those of the check itself.
+        store.set_fuel(AMOUNTS * AMOUNT.cast_unsigned() * 32 + 100_000).unwrap();
+        let mut linker = Linker::new(engine);
+        let main = linker.instantiate(&mut store, main).unwrap();
+        linker.instance(&mut store, "main", main).unwrap();
+        let refuel = |mut caller: wasmtime::Caller<'_, u64>| {
+            *caller.data_mut() += 1;
+            let is_left = *caller.data() < AMOUNTS;
+            if is_left {
+                Ok(AMOUNT)
+            } else {
+                Err(Error::msg("no more fuel"))
+            }
+        };
+        linker.func_wrap("belljar", "refuel", refuel).unwrap();
+        let Ok(extension) = linker.instantiate(&mut store, &module) else {
+            continue;
+        };
+        let Some(function) = extension.get_func(&mut store, &name) else {
+            continue;
+        };
+        let arguments = vec![Val::I32(7); function.ty(&store).params().len()];
+        let mut results = vec![Val::I32(0); function.ty(&store).results().len()];
+        let ended = function.call(&mut store, &arguments, &mut results);
+        let trap = ended.as_ref().err().and_then(|error| error.downcast_ref::<Trap>());
+        assert_ne!(trap, Some(&Trap::OutOfFuel), "{name} runs on without a look at its fuel");
+        asked |= *store.data() == AMOUNTS;
+    }
+    asked
+}
+
+/// What the checker accepts stops when there is no more fuel, even if the meter's output was
+/// damaged.
+#[test]
+fn random_extensions_stop() {
+    let mut config = Config::new();
+    config.consume_fuel(true).cranelift_opt_level(OptLevel::None);
+    let engine = Engine::new(&config).unwrap();
+    let main = Module::new(&engine, wat::parse_str(MAIN).unwrap()).unwrap();
+    let (mut random, mut stopped, mut damaged) = (random_numbers(), 0, 0);
+    for _ in 0..30 {
+        let bytes: Vec<u8> = random.by_ref().take(1_500).map(|n| (n >> 32) as u8).collect();
+        let extension = random::extension(random::Choices::new(&bytes));
+        let metered = meter_extension(&extension).unwrap();
+        stopped += u32::from(runs_out_of_fuel(&engine, &main, &metered));
+        for (at, value) in random.by_ref().zip(random_numbers()).take(30) {
+            let mut other = metered.clone();
+            other[(at >> 16) as usize % metered.len()] = (value >> 32) as u8;
+            if other != metered && check_extension(&other).is_ok() {
+                runs_out_of_fuel(&engine, &main, &other);
+                damaged += 1;
+            }
+        }
+    }
+    assert!(stopped > 5 && damaged > 50, "{stopped} stopped, {damaged} damaged and accepted");
+}
+
 #[test]
 fn random_modules_do_the_same_with_a_meter() {
     let (engine, mut values, mut refills) = (engine(), 0, 0);
-    let mut state = 0x2545_f491_4f6c_dd1d_u64;
+    let mut random = random_numbers();
     for _ in 0..300 {
-        let bytes: Vec<u8> = (0..1_500)
-            .map(|_| {
-                state ^= state << 13;
-                state ^= state >> 7;
-                state ^= state << 17;
-                (state >> 32) as u8
-            })
-            .collect();
+        let bytes: Vec<u8> = random.by_ref().take(1_500).map(|n| (n >> 32) as u8).collect();
         let module = random::module(random::Choices::new(&bytes));
         let metered = meter_module(&module).unwrap();
         check_module(&metered).unwrap();

@@ -5,19 +5,28 @@
 #[path = "../random_modules.rs"]
 mod random;
 
-use belljar::fuzzing::{check_metered, meter_module};
+use belljar::fuzzing::{check_extension, check_metered, meter_extension, meter_module};
 
 libfuzzer_sys::fuzz_target!(|bytes: &[u8]| {
     if let Ok(metered) = meter_module(bytes) {
         let _ = check_metered(&metered);
     }
     let module = random::module(random::Choices::new(bytes));
-    let mut metered = meter_module(&module).expect("a module of what is known");
+    let metered = meter_module(&module).expect("a module of what is known");
     check_metered(&metered).expect("a metered module looks at its fuel");
+    let extension = random::extension(random::Choices::new(bytes));
+    let extension = meter_extension(&extension).expect("an extension of what is known");
     let [.., low, high, value] = *bytes else {
         return;
     };
-    let at = usize::from(u16::from_le_bytes([low, high])) % metered.len();
-    metered[at] = value;
-    let _ = check_metered(&metered);
+    let at = usize::from(u16::from_le_bytes([low, high]));
+    for (mut module, is_extension) in [(metered, false), (extension, true)] {
+        let at = at % module.len();
+        module[at] = value;
+        let _ = if is_extension {
+            check_extension(&module)
+        } else {
+            check_metered(&module)
+        };
+    }
 });

@@ -31,11 +31,15 @@ def finish(wheel, here, out):
         folder, _, base = name.rpartition("/")
         if data[:4] in (b"\x7fELF", b"\xcf\xfa\xed\xfe") or data[:2] == b"MZ":
             problems.append(f"{name} is compiled for this machine")
-        elif is_extension(data):
+        elif is_extension(name, data):
             extensions += 1
-            base = base.split(".")[0] + SUFFIX
+            module = base.split(".")[0]
+            base = module + SUFFIX
             name = f"{folder}/{base}" if folder else base
             problems += [f"{name}: {p}" for p in check(data, here)]
+            module = folder.rpartition("/")[2] if module == "__init__" else module
+            if not any(export == f"PyInit_{module}" for export, _ in wasm.exports(data)):
+                problems.append(f"{name}: does not define PyInit_{module}")
         renamed[name] = data
     if extensions == 0:
         problems.append("the wheel has no extension module: the package is pure Python")
@@ -57,8 +61,11 @@ def finish(wheel, here, out):
     return path
 
 
-def is_extension(data):
-    return data[:4] == b"\0asm" and any(n.startswith("PyInit_") for n, _ in wasm.exports(data))
+def is_extension(name, data):
+    if data[:4] != b"\0asm":
+        return False
+    is_named = name.endswith((SUFFIX, ".so", ".pyd"))
+    return is_named or any(n.startswith("PyInit_") for n, _ in wasm.exports(data))
 
 
 def check(data, here):

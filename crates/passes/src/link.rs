@@ -6,6 +6,7 @@
 //! to its place in memory and table; functions that it imports are those of the main module, by
 //! name; data of the main module is resolved by addresses that the caller gives.
 
+mod casts;
 mod extension;
 mod main_module;
 mod relocate;
@@ -23,7 +24,7 @@ pub use main_module::Targets;
 pub(crate) use main_module::open;
 
 /// Increased with every change of the linker's output, or of the main module's exports.
-pub(crate) const VERSION: u32 = 2;
+pub(crate) const VERSION: u32 = 3;
 
 /// Name under which an extension imports what the main module exports.
 pub const MAIN: &str = "main";

@@ -88,7 +88,8 @@ def test_a_weak_reference_may_be_missing():
 
 
 def test_a_wheel_gets_the_names_of_the_sandbox(tmp_path):
-    files = {"x/__init__.py": "", "x/_y.cpython-311-linux.so": extension(), **INFO}
+    built = extension(export="PyInit__y")
+    files = {"x/__init__.py": "", "x/_y.cpython-311-linux.so": built, **INFO}
     made = packed(tmp_path / "x-1-cp311-cp311-linux.whl", files)
     out = wheel.finish(made, set(), tmp_path)
     assert out.name == "x-1-cp315-cp315-belljar_wasm32.whl"
@@ -96,7 +97,7 @@ def test_a_wheel_gets_the_names_of_the_sandbox(tmp_path):
         module = archive.read("x/_y.cpython-315-belljar_wasm32.wasm")
         text = archive.read("x-1.dist-info/WHEEL").decode()
         rows = list(csv.reader(io.StringIO(archive.read("x-1.dist-info/RECORD").decode())))
-    assert module == extension()
+    assert module == built
     assert text.count("Tag:") == 1
     assert "Tag: cp315-cp315-belljar_wasm32" in text
     digest = base64.urlsafe_b64encode(hashlib.sha256(module).digest()).rstrip(b"=").decode()
@@ -108,6 +109,9 @@ def test_a_wheel_gets_the_names_of_the_sandbox(tmp_path):
     [
         ({"x.py": ""}, "pure Python"),
         ({"x.so": b"\x7fELF....", "y.so": extension()}, "compiled for this machine"),
+        ({"y.so": extension()}, "does not define PyInit_y"),
+        ({"x.so": extension(export="f")}, "does not define PyInit_x"),
+        ({"y/__init__.so": extension()}, "does not define PyInit_y"),
     ],
 )
 def test_other_wheels_are_refused(tmp_path, files, problem):

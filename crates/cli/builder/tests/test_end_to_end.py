@@ -6,6 +6,7 @@ BELLJAR is the command. The packages are downloaded, and compiled for minutes.
 import json
 import os
 import subprocess
+from pathlib import Path
 
 import pytest
 
@@ -56,6 +57,32 @@ for _ in range(1000):
 assert fails(OverflowError, msgpack.packb, 2**64)
 assert fails(ValueError, msgpack.unpackb, b"\\xdc")
 """,
+    "xxhash==4.1.0": """
+h = xxhash.xxh64(b"a")
+h.update(b"b")
+assert h.hexdigest() == xxhash.xxh64(b"ab").hexdigest() == xxhash.xxh64_hexdigest(b"ab")
+copy = h.copy()
+h.reset()
+assert h.intdigest() != copy.intdigest() and copy.digest() == xxhash.xxh64_digest(b"ab")
+""",
+    "lz4==4.4.5": """
+import lz4.block, lz4.frame
+for size in (0, 1, 10**6):
+    data = random.randbytes(size // 2) + bytes(size // 2)
+    assert lz4.frame.decompress(lz4.frame.compress(data)) == data
+    assert lz4.block.decompress(lz4.block.compress(data)) == data
+with lz4.frame.LZ4FrameCompressor() as c:
+    packed = c.begin() + c.compress(data) + c.flush()
+assert lz4.frame.LZ4FrameDecompressor().decompress(packed) == data
+assert fails(RuntimeError, lz4.frame.decompress, b"no frame")
+""",
+    "brotli==1.2.1": """
+data = random.randbytes(1000) + bytes(10**5)
+c, d = brotli.Compressor(), brotli.Decompressor()
+packed = c.process(data) + c.flush() + c.finish()
+assert d.process(packed) == brotli.decompress(packed) == data and d.is_finished()
+assert fails(brotli.error, brotli.decompress, b"no stream")
+""",
     "_decimal==3.13.5": """
 import _pydecimal
 for _ in range(1000):
@@ -70,6 +97,73 @@ assert fails(_decimal.DivisionByZero, lambda: _decimal.Decimal(1) / 0)
 }
 
 
+# A module that casts its functions, and leaves one by longjmp.
+CASTS = r"""
+#include <Python.h>
+#include <setjmp.h>
+typedef struct { PyObject_HEAD } Thing;
+static PyObject *name(Thing *self) { return PyUnicode_FromString("thing"); }
+static PyObject *size(Thing *self) { return PyLong_FromLong(7); }
+static int set_size(Thing *self, PyObject *value) {
+    if (value != NULL) return 0;
+    PyErr_SetString(PyExc_AttributeError, "no");
+    return -1;
+}
+static int dealloc(Thing *self) {
+    PyTypeObject *type = Py_TYPE(self);
+    PyObject_Free(self);
+    Py_DECREF(type);
+    return 1;
+}
+static PyObject *more(Thing *self, PyObject *a, PyObject *b) {
+    return PyBool_FromLong(a == NULL && b == NULL);
+}
+static PyMethodDef methods[] = {
+    {"name", (PyCFunction)(void (*)(void))name, METH_NOARGS, NULL},
+    {"more", (PyCFunction)(void (*)(void))more, METH_NOARGS, NULL},
+    {NULL, NULL, 0, NULL},
+};
+static PyGetSetDef getset[] = {
+    {"size", (getter)(void (*)(void))size, (setter)(void (*)(void))set_size, NULL, NULL},
+    {NULL, NULL, NULL, NULL, NULL},
+};
+static PyObject *new_thing(PyTypeObject *type) { return type->tp_alloc(type, 0); }
+static PyType_Slot slots[] = {
+    {Py_tp_methods, methods},
+    {Py_tp_getset, getset},
+    {Py_tp_dealloc, dealloc},
+    {Py_tp_new, new_thing},
+    {Py_tp_repr, name},
+    {0, NULL},
+};
+static PyType_Spec spec = {"casts.Thing", sizeof(Thing), 0, Py_TPFLAGS_DEFAULT, slots};
+static int exec(PyObject *module) {
+    PyObject *type = PyType_FromSpec(&spec);
+    return type == NULL ? -1 : PyModule_AddType(module, (PyTypeObject *)type);
+}
+static jmp_buf place;
+__attribute__((noinline)) static void jump(int n) { if (n == 0) longjmp(place, 5); jump(n - 1); }
+static PyObject *leave(PyObject *module, PyObject *deep) {
+    int came = setjmp(place);
+    if (came == 0) jump(PyLong_AsLong(deep));
+    return PyLong_FromLong(came);
+}
+static PyMethodDef functions[] = {{"leave", leave, METH_O, NULL}, {NULL, NULL, 0, NULL}};
+static PyModuleDef_Slot module_slots[] = {{Py_mod_exec, exec}, {0, NULL}};
+static PyModuleDef module = {PyModuleDef_HEAD_INIT, "casts", NULL, 0, functions, module_slots};
+PyMODINIT_FUNC PyInit_casts(void) { return PyModuleDef_Init(&module); }
+"""
+CASTS_PROGRAM = """
+import casts
+thing = casts.Thing()
+assert thing.name() == repr(thing) == "thing" and thing.size == 7 and thing.more()
+thing.size = 8
+try: del thing.size
+except AttributeError: del thing
+assert [casts.leave(n) for n in range(3)] == [5, 5, 5]
+"""
+
+
 def belljar(*arguments, cwd):
     done = subprocess.run(
         [BELLJAR, *arguments], cwd=cwd, capture_output=True, text=True, check=False
@@ -82,7 +176,7 @@ def belljar(*arguments, cwd):
 def test_a_package_works_in_the_sandbox(package, tmp_path):
     module = package.split("==")[0]
     made = belljar("package", "build", "--json", "--out", "wheels", package, cwd=tmp_path)
-    wheel = json.loads(made)["wheel"]
+    wheel = "wheels/" + Path(json.loads(made)["wheel"]).name
     image = f"native-{module.strip('_')}"
     recipe = f'name = "{image}"\nbase = "core"\nwheels = [{json.dumps(wheel)}]\n'
     (tmp_path / "image.toml").write_text(recipe + f'imports = ["{module}"]\n')
@@ -96,3 +190,18 @@ def test_a_package_works_in_the_sandbox(package, tmp_path):
         belljar("run", *limit, *session, "program.py", cwd=tmp_path)
     finally:
         belljar("image", "remove", image, cwd=tmp_path)
+
+
+def test_functions_may_be_cast_and_left_by_longjmp(tmp_path):
+    (tmp_path / "casts.c").write_text(CASTS)
+    recipe = "version = '1'\n[[module]]\nname = 'casts'\nsources = []\nown = ['casts.c']\n"
+    (tmp_path / "recipe.toml").write_text(recipe)
+    belljar("package", "build", "--recipe", "recipe.toml", "casts==1", cwd=tmp_path)
+    wheel = next(tmp_path.glob("*.whl")).name
+    image = f'name = "native-casts"\nbase = "core"\nwheels = ["{wheel}"]\nimports = ["casts"]\n'
+    (tmp_path / "image.toml").write_text(image)
+    belljar("image", "build", "image.toml", cwd=tmp_path)
+    try:
+        belljar("run", "--image", "native-casts", "-c", CASTS_PROGRAM, cwd=tmp_path)
+    finally:
+        belljar("image", "remove", "native-casts", cwd=tmp_path)

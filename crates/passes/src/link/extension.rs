@@ -4,10 +4,12 @@ use std::collections::BTreeSet;
 use std::ops::Range;
 
 use wasmparser::{
-    DataKind, ElementItems, ElementKind, ExternalKind, FuncType, GlobalType, KnownCustom, Linking,
-    Operator, Parser, Payload, RelocationEntry, SymbolFlags, SymbolInfo, TypeRef, ValType,
+    DataKind, DefinedDataSymbol, ElementItems, ElementKind, ExternalKind, FuncType, GlobalType,
+    KnownCustom, Linking, Operator, Parser, Payload, RelocationEntry, SymbolFlags, SymbolInfo,
+    TypeRef, ValType,
 };
 
+use super::casts::{self, Adapters};
 use super::{CPP_EXCEPTION, LONGJMP, LinkError, Targets};
 
 /// Maximum size of an extension's memory, in bytes.
@@ -48,6 +50,7 @@ pub struct Extension<'a> {
     pub(super) symbols: Vec<Symbol<'a>>,
     /// Relocations, with the place in the file that each changes.
     pub(super) relocations: Vec<(Range<usize>, RelocationEntry)>,
+    pub(super) adapters: Adapters,
     /// Alignment of its memory.
     pub(super) alignment: u32,
     /// Lowest and highest address of its memory as it was linked.
@@ -149,8 +152,13 @@ impl<'a> Extension<'a> {
         let (low, high) = self.memory;
         Needs {
             memory: high - low + self.alignment,
-            slots: self.own_slots() + self.inits().count() as u32,
+            slots: self.first_adapter() + self.adapters.functions.len() as u32,
         }
+    }
+
+    /// Slots before those of adapters: its own, and those of `PyInit` functions.
+    pub(super) fn first_adapter(&self) -> u32 {
+        self.own_slots() + self.inits().count() as u32
     }
 
     pub(super) fn own_slots(&self) -> u32 {
@@ -236,6 +244,7 @@ struct Reading<'a> {
     elements: Vec<(u32, Vec<u32>)>,
     data: Vec<(u32, Range<usize>)>,
     symbols: Vec<Symbol<'a>>,
+    defined: Vec<DefinedDataSymbol>,
     /// Alignment of its data, as a power of 2.
     alignment: u32,
     bodies: u32,
@@ -246,7 +255,15 @@ impl<'a> Reading<'a> {
         match part {
             Linking::SymbolTable(symbols) => {
                 for symbol in symbols {
-                    self.symbols.push(Symbol::of(&symbol?));
+                    let symbol = symbol?;
+                    if let SymbolInfo::Data {
+                        symbol: Some(place),
+                        ..
+                    } = symbol
+                    {
+                        self.defined.push(place);
+                    }
+                    self.symbols.push(Symbol::of(&symbol));
                 }
             }
             Linking::SegmentInfo(segments) => {
@@ -442,7 +459,22 @@ impl<'a> Reading<'a> {
         if !exports.iter().all(is_own) {
             return Err(LIES);
         }
-        if last - first > MAX_SLOTS || exports.len() > MAX_SLOTS as usize {
+        let function = |symbol: &Symbol<'_>| match symbol {
+            Symbol::Function(index) => Some(*index),
+            _ => None,
+        };
+        let functions: Vec<Option<u32>> = self.symbols.iter().map(function).collect();
+        let adapters = casts::find(&casts::Input {
+            bytes,
+            data: &self.data,
+            functions: &functions,
+            defined: &self.defined,
+            relocations: &relocations,
+            types: &self.types,
+            type_of: &self.type_of,
+        });
+        let others = [exports.len(), adapters.functions.len()];
+        if last - first > MAX_SLOTS || others.iter().any(|&slots| slots > MAX_SLOTS as usize) {
             return Err(LinkError::Unsupported("has more functions in its table than it may have"));
         }
         Ok(Extension {
@@ -457,6 +489,7 @@ impl<'a> Reading<'a> {
             data: self.data,
             symbols: self.symbols,
             relocations,
+            adapters,
             alignment,
             memory: (low, high),
             slots: (first, last),

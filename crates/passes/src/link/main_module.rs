@@ -52,8 +52,8 @@ pub(crate) fn open(module: &[u8]) -> Result<Vec<u8>, PassError> {
                     .parse_export_section(&mut exports, section.clone())
                     .map_err(refused)?;
                 exports.export(TABLE, ExportKind::Table, 0);
-                // In this order in the artifact.
-                for (tag, name) in [LONGJMP, CPP_EXCEPTION].into_iter().enumerate() {
+                // In this order in the artifact: `__wasm_longjmp` throws the second.
+                for (tag, name) in [CPP_EXCEPTION, LONGJMP].into_iter().enumerate() {
                     if (tag as u32) < tags {
                         exports.export(&format!("{LINKED}{name}"), ExportKind::Tag, tag as u32);
                     }

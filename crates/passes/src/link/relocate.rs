@@ -35,6 +35,12 @@ impl Extension<'_> {
         let shift = self.shift(place);
         for (range, entry) in &self.relocations {
             let old = &self.bytes[range.clone()];
+            let adapter = self.adapters.of.get(&range.start);
+            if let (R::TableIndexI32, Some(number)) = (entry.ty, adapter) {
+                let slot = place.slot + self.first_adapter() + number;
+                out[range.clone()].copy_from_slice(&slot.to_le_bytes());
+                continue;
+            }
             match entry.ty {
                 // Relative addresses are relative to 0, which stays.
                 R::MemoryAddrLeb

@@ -10,6 +10,7 @@ use wasm_encoder::{
 };
 use wasmparser::{Parser, Payload};
 
+use super::casts;
 use super::extension::{Extension, Import, LIES, usize_range};
 use super::relocate::part;
 use super::{
@@ -91,6 +92,21 @@ impl Extension<'_> {
         for &(function, ty) in &wrappers.added {
             functions.function(ty);
             code.function(&self.wrapper(function, ty)?);
+        }
+        let mut added = Vec::new();
+        for (function, ty) in &self.adapters.functions {
+            let known = self.types.iter().chain(&added).position(|known| known == ty);
+            let index = known.unwrap_or_else(|| {
+                let parameters = vec![ValType::I32; ty.params().len()];
+                let results = vec![ValType::I32; ty.results().len()];
+                types.ty().function(parameters, results);
+                added.push(ty.clone());
+                self.types.len() + added.len() - 1
+            });
+            functions.function(index as u32);
+            let actual = self.type_of.get(*function as usize).ok_or(LIES)?;
+            let actual = self.types.get(*actual as usize).ok_or(LIES)?;
+            code.function(&casts::adapter(*function, actual, ty));
         }
         let mut exports = ExportSection::new();
         for &(name, index) in &self.exports {
@@ -192,9 +208,14 @@ impl Extension<'_> {
             section.active(None, &ConstExpr::i32_const(start), Elements::Functions(own.into()));
         }
         let inits: Vec<u32> = self.inits().map(|(_, index)| index).collect();
-        if !inits.is_empty() {
-            let start = (place.slot + self.own_slots()).cast_signed();
-            section.active(None, &ConstExpr::i32_const(start), Elements::Functions(inits.into()));
+        let first = (self.type_of.len() + wrappers.added.len()) as u32;
+        let adapters: Vec<u32> = (first..).take(self.adapters.functions.len()).collect();
+        let starts = [(self.own_slots(), inits), (self.first_adapter(), adapters)];
+        for (start, functions) in starts {
+            let start = ConstExpr::i32_const((place.slot + start).cast_signed());
+            if !functions.is_empty() {
+                section.active(None, &start, Elements::Functions(functions.into()));
+            }
         }
         section
     }

@@ -28,7 +28,8 @@ HERE = Path(__file__).resolve().parent
 
 def of_engine(name, path):
     """Returns a file of the engine, which the command writes beside these programs."""
-    return next(file for file in (HERE / name, HERE.parents[2] / path) if file.is_file())
+    beside = HERE / name
+    return beside if beside.is_file() else HERE.parents[2] / path
 
 
 # The functions of libraries that the engine's linker finds in the artifact, and the program that

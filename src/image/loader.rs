@@ -214,7 +214,7 @@ impl ImageStore {
         may_download: bool,
     ) -> Result<Image, BakeError> {
         if let Some(bundle) = &self.bundle {
-            let mut image = super::bundled::load(bundle, name, self.strategy)?;
+            let mut image = super::bundled::load(bundle, factory, name, self.strategy)?;
             let file = self.package_file(&image);
             image.packages = file.map(|file| bake::open(&file)).transpose()?;
             return Ok(image);

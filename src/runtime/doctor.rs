@@ -83,12 +83,14 @@ pub fn examine_bundle(path: &Path, hash: Option<&str>) -> Vec<Finding> {
         Ok(()) => good("bundle", format!("{}, {}", path.display(), size(tree_size(path)))),
         Err(error) => bad("bundle", &error, &error.hint().unwrap_or_default()),
     });
-    let code = Code::open(&bundle.code(), bundle.manifest().tier, Strategy::default());
     let made = bundle.manifest();
-    findings.push(match code {
-        Ok(_) => good("code", format!("for {}, {} processors", made.target, made.processor)),
-        Err(source) => bad("code", &source, "make the bundle again with this build of belljar"),
-    });
+    let codes = [("code", bundle.code()), ("code for native packages", bundle.open_code())];
+    findings.extend(codes.into_iter().filter_map(|(what, path)| {
+        Some(match Code::open(&path?, made.tier, Strategy::default()) {
+            Ok(_) => good(what, format!("for {}, {} processors", made.target, made.processor)),
+            Err(source) => bad(what, &source, "make the bundle again with this build of belljar"),
+        })
+    }));
     findings.extend(bundled::list(&bundle).into_iter().map(|image| {
         let what = format!("image {}", image.name);
         match verify(&image.path).and_then(|()| inspect(&image.path)) {

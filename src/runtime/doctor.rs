@@ -63,6 +63,7 @@ pub fn examine(cache: Option<PathBuf>) -> Vec<Finding> {
     findings.extend(code(&cache));
     findings.extend(images(&cache));
     findings.push(client());
+    findings.push(package_builder(&cache));
     findings
 }
 
@@ -258,6 +259,34 @@ fn client() -> Finding {
             mend: Some("install Python with pip, or uv, or give the wheel with --wheel".into()),
         },
     }
+}
+
+/// What `belljar package build` has in the cache. It is never missing: a build gets it.
+fn package_builder(cache: &Cache) -> Finding {
+    let folders = |path: PathBuf| {
+        let entries = fs::read_dir(path).into_iter().flatten().flatten();
+        let names = entries.filter_map(|entry| entry.file_name().into_string().ok());
+        // Others are unfinished.
+        let mut names: Vec<_> = names.filter(|name| !name.starts_with("making-")).collect();
+        names.sort();
+        names
+    };
+    let root = cache.path("compiler");
+    let compilers: Vec<String> = folders(root.clone())
+        .iter()
+        .filter_map(|name| name.strip_prefix("zig-")?.split_once("-python"))
+        .map(|(version, python)| format!("{version} for Python {python}"))
+        .collect();
+    let detail = if compilers.is_empty() {
+        "no compiler yet; the first build of a package downloads it (100 MB)".to_owned()
+    } else {
+        let built = root.join("built");
+        let wheels: usize =
+            folders(built.clone()).iter().map(|name| folders(built.join(name)).len()).sum();
+        let size = size(tree_size(&root));
+        format!("compiler zig {}; built wheels: {wheels}; {size}", compilers.join(", "))
+    };
+    good("package builder", detail)
 }
 
 fn good(what: &str, detail: String) -> Finding {

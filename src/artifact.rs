@@ -27,6 +27,6 @@ pub(crate) use modules::left_out;
 pub(crate) use modules::tier_of;
 pub(crate) use split::{PAGE, STACK_POINTER};
 #[cfg(feature = "compile")]
-pub(crate) use target::compile_for;
+pub(crate) use target::TargetCompiler;
 pub use wheel::ArtifactError;
 pub(crate) use wheel::{Artifact, PINS, read_archive};

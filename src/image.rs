@@ -8,6 +8,7 @@ mod error;
 mod loader;
 mod recipe;
 
+pub use bake::{BuiltPackage, PackageBuilder};
 pub(crate) use catalog::{Shelf, StoredImage, is_extra};
 pub(crate) use choose::tier_for;
 pub use error::BakeError;

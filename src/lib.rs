@@ -104,6 +104,7 @@ pub mod tool {
 
 /// Images: listed, built and removed.
 pub mod images {
+    pub use crate::image::{BuiltPackage, PackageBuilder};
     pub use crate::runtime::images::{ImageContents, ImageIdentity, ImageInfo, Images};
 }
 

@@ -436,19 +436,21 @@ impl RuntimeBuilder {
 
     /// Sets up from a bundle.
     fn unpacked(&self, bundle: Arc<Bundle>) -> Result<Parts, Error> {
-        let code =
-            Code::open(&bundle.code(), bundle.manifest().tier, self.strategy).map_err(|error| {
-                match error {
-                    CodeError::Load(source) => Error::from(BundleError::Code {
-                        path: bundle.root().to_owned(),
-                        source,
-                    }),
-                    error => error.into(),
-                }
-            })?;
+        let tier = bundle.manifest().tier;
+        let open = |path: PathBuf| {
+            Code::open(&path, tier, self.strategy).map_err(|error| match error {
+                CodeError::Load(source) => Error::from(BundleError::Code {
+                    path: bundle.root().to_owned(),
+                    source,
+                }),
+                error => error.into(),
+            })
+        };
+        let code = bundle.code().map(open).transpose()?;
+        let open_code = bundle.open_code().map(open).transpose()?;
         let artifact = Artifact::in_bundle(bundle.root());
         let left_out = &bundle.manifest().left_out;
-        let factory = Factory::of(code, left_out, self.idle())?;
+        let factory = Factory::of(code, open_code, left_out, self.idle())?;
         let progress = Arc::clone(&self.progress);
         let images = ImageStore::in_bundle(bundle, artifact.clone(), self.strategy, progress);
         Ok((factory, images, artifact))

@@ -86,6 +86,7 @@ pub fn pack_guest(guest: &Guest<'_>, to: &Path) -> Result<(), Error> {
         features: Vec::new(),
         tier: Tier::All,
         left_out: Vec::new(),
+        linking: None,
         images: IMAGES.map(str::to_owned).to_vec(),
         files: Vec::new(),
     })?;

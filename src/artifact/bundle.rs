@@ -17,6 +17,10 @@ pub(crate) use processor::{features, system};
 
 /// File of the native code.
 pub(crate) const CODE: &str = "code.cwasm";
+/// The same for images with native packages, open for their extensions.
+pub(crate) const OPEN_CODE: &str = "open.cwasm";
+/// Directory of the native code of extensions.
+const EXTENSIONS: &str = "extensions";
 /// Directory of the images, as `NAME.image`.
 pub(crate) const IMAGES: &str = "images";
 /// Directory of custom images' packages, packed.
@@ -65,9 +69,33 @@ impl Bundle {
         &self.root
     }
 
-    /// Returns the file of the native code.
-    pub(crate) fn code(&self) -> PathBuf {
-        self.root.join(CODE)
+    /// Returns the file of the native code, if there are images without native packages.
+    pub(crate) fn code(&self) -> Option<PathBuf> {
+        self.listed(CODE)
+    }
+
+    /// Returns the file of the code that is open for extensions, if there are images with native
+    /// packages.
+    pub(crate) fn open_code(&self) -> Option<PathBuf> {
+        self.listed(OPEN_CODE)
+    }
+
+    /// Returns the file of an extension's native code, and verifies it against its hash.
+    pub(crate) fn extension(&self, linked: &str) -> Result<PathBuf, BundleError> {
+        let name = extension_file(linked);
+        let Some(file) = self.manifest.files.iter().find(|file| file.path == name) else {
+            return Err(BundleError::Damaged {
+                path: self.root.clone(),
+                reason: format!("its manifest does not list {name}"),
+            });
+        };
+        files::check_content(&self.root, file)?;
+        Ok(self.root.join(name))
+    }
+
+    fn listed(&self, name: &str) -> Option<PathBuf> {
+        let is_here = self.manifest.files.iter().any(|file| file.path == name);
+        is_here.then(|| self.root.join(name))
     }
 
     /// Returns its manifest.
@@ -101,6 +129,9 @@ impl Bundle {
                 made.belljar
             ));
         }
+        if made.linking.as_ref().is_some_and(|linking| *linking != belljar_passes::link_version()) {
+            return foreign("its native packages were linked by another build of belljar".into());
+        }
         let missing: Vec<&str> =
             made.features.iter().map(String::as_str).filter(|name| !processor::has(name)).collect();
         if missing.is_empty() {
@@ -112,6 +143,11 @@ impl Bundle {
             missing.join(", ")
         ))
     }
+}
+
+/// Returns the path of an extension's native code in a bundle, by the SHA-256 of the linked module.
+pub(crate) fn extension_file(linked: &str) -> String {
+    format!("{EXTENSIONS}/{linked}.cwasm")
 }
 
 /// Returns the path of an image in a bundle.

@@ -104,6 +104,13 @@ impl Code {
             tier,
         })
     }
+
+    /// Loads the code of an extension in a bundle, for instances of this code.
+    pub(crate) fn open_extension(&self, path: &Path) -> Result<Module, CodeError> {
+        // SAFETY: as in `open`; the caller has also checked this file's hash.
+        let module = unsafe { deserialize(&self.engine, path)? };
+        module.map_err(|e| CodeError::Load(Cause::new(e)))
+    }
 }
 
 /// Urgency of a request for code.
@@ -130,7 +137,8 @@ pub(crate) enum Form {
 }
 
 impl Form {
-    fn wasm_of(self, artifact: &Artifact, tier: Tier) -> Result<Vec<u8>, CodeError> {
+    /// Returns the changed code of `tier`.
+    pub(super) fn wasm_of(self, artifact: &Artifact, tier: Tier) -> Result<Vec<u8>, CodeError> {
         match self {
             Self::Metered => Ok(belljar_passes::on_code(wasm_of(artifact, tier)?)?),
             Self::Open => {
@@ -213,6 +221,19 @@ impl Codes {
         if let Some(module) = self.load_module(&path)? {
             return Ok(Some(module));
         }
+        let Some(linked) = self.linked_extension(sha256)? else {
+            return Ok(None);
+        };
+        let native = apart(|| {
+            let metered = belljar_passes::on_extension(&linked)?;
+            compiler::compile(&self.engine, &metered).map_err(|e| CodeError::Compile(Cause::new(e)))
+        })?;
+        create_sealed(&path, |file| std::io::Write::write_all(file, &native))?;
+        self.load_module(&path)
+    }
+
+    /// Reads a linked extension. Returns `None` if the cache does not have it.
+    pub(crate) fn linked_extension(&self, sha256: &str) -> Result<Option<Vec<u8>>, CodeError> {
         let source = self.cache.path(EXTENSIONS).join(format!("{sha256}.wasm"));
         let Ok(linked) = fs::read(&source) else {
             return Ok(None);
@@ -222,17 +243,12 @@ impl Codes {
             seal::remove(&source)?;
             return Ok(None);
         }
-        let native = apart(|| {
-            let metered = belljar_passes::on_extension(&linked)?;
-            compiler::compile(&self.engine, &metered).map_err(|e| CodeError::Compile(Cause::new(e)))
-        })?;
-        create_sealed(&path, |file| std::io::Write::write_all(file, &native))?;
-        self.load_module(&path)
+        Ok(Some(linked))
     }
 
     /// Returns the file of the native code of a linked extension. Its name depends on what changes
     /// the extension after it is linked: the meter, and what affects native code.
-    fn extension_code(&self, sha256: &str) -> PathBuf {
+    pub(crate) fn extension_code(&self, sha256: &str) -> PathBuf {
         let mut hasher = DefaultHasher::new();
         belljar_passes::versions().hash(&mut hasher);
         belljar_passes::link_version().hash(&mut hasher);
@@ -286,7 +302,8 @@ impl Codes {
         })
     }
 
-    fn path(&self, tier: Tier) -> PathBuf {
+    /// Returns the file of the native code of `tier`.
+    pub(crate) fn path(&self, tier: Tier) -> PathBuf {
         path_for(&self.cache, &self.engine, self.form, tier)
     }
 
@@ -412,7 +429,7 @@ fn open(path: &Path) -> std::io::Result<File> {
 }
 
 /// Returns the changed code of `tier`, not metered yet.
-pub(super) fn wasm_of(artifact: &Artifact, tier: Tier) -> Result<Vec<u8>, CodeError> {
+fn wasm_of(artifact: &Artifact, tier: Tier) -> Result<Vec<u8>, CodeError> {
     Ok(split(&changed(artifact, tier)?)?.code)
 }
 

@@ -7,31 +7,56 @@
 use belljar_passes::Tier;
 use wasmtime::{Config, Engine};
 
-use super::code::{CodeError, wasm_of};
+use super::code::{CodeError, Form};
 use super::{Artifact, config};
 use crate::util::cause::Cause;
 use crate::util::parallel::apart;
 use crate::util::progress::{Progress, Stage, Step};
 
-/// Compiles `tier` of the module for a system and architecture, given by its name and its Cranelift
-/// triple, and for processors with these `features`, by their Cranelift names.
-pub(crate) fn compile_for(
-    artifact: &Artifact,
-    tier: Tier,
-    (target, triple): (&str, &str),
-    features: &[&str],
-    progress: &dyn Progress,
-) -> Result<Vec<u8>, CodeError> {
-    let failed = |e| CodeError::Compile(Cause::new(e));
-    let mut config = config::shared(triple.contains("windows"));
-    config.target(triple).map_err(failed)?;
-    enable(&mut config, features);
-    let engine = Engine::new(&config).map_err(failed)?;
-    let _step = Step::begin(progress, Stage::CompileBundle, &format!("{} {target}", tier.name()));
-    apart(|| {
-        let code = belljar_passes::on_code(wasm_of(artifact, tier)?)?;
-        engine.precompile_module(&code).map_err(failed)
-    })
+/// Compiles code for one kind of machine.
+pub(crate) struct TargetCompiler {
+    engine: Engine,
+    target: String,
+}
+
+impl TargetCompiler {
+    /// Compiles for a system and architecture, given by its name and its Cranelift triple, and for
+    /// processors with these `features`, by their Cranelift names.
+    pub(crate) fn new(
+        (target, triple): (&str, &str),
+        features: &[&str],
+    ) -> Result<Self, CodeError> {
+        let mut config = config::shared(triple.contains("windows"));
+        config.target(triple).map_err(failed)?;
+        enable(&mut config, features);
+        Ok(Self {
+            engine: Engine::new(&config).map_err(failed)?,
+            target: target.to_owned(),
+        })
+    }
+
+    /// Compiles `tier` of the module.
+    pub(crate) fn compile(
+        &self,
+        artifact: &Artifact,
+        form: Form,
+        tier: Tier,
+        progress: &dyn Progress,
+    ) -> Result<Vec<u8>, CodeError> {
+        let subject = format!("{} {}", tier.name(), self.target);
+        let _step = Step::begin(progress, Stage::CompileBundle, &subject);
+        apart(|| self.engine.precompile_module(&form.wasm_of(artifact, tier)?).map_err(failed))
+    }
+
+    /// Compiles a linked extension.
+    pub(crate) fn compile_extension(&self, linked: &[u8]) -> Result<Vec<u8>, CodeError> {
+        let metered = belljar_passes::on_extension(linked)?;
+        apart(|| self.engine.precompile_module(&metered).map_err(failed))
+    }
+}
+
+fn failed(error: wasmtime::Error) -> CodeError {
+    CodeError::Compile(Cause::new(error))
 }
 
 fn enable(config: &mut Config, features: &[&str]) {

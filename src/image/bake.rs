@@ -30,9 +30,10 @@ use crate::sandbox::{
 use crate::util::progress::{Progress, Stage, Step};
 
 pub(super) use extensions::NativeModule;
+pub use packages::{BuiltPackage, PackageBuilder};
 pub(super) use packages::{
-    LockedPackage, StoredRecipe, are_here, fetch, lock_packages, native_modules, open, pack,
-    package_file, package_name, read_lock, remove,
+    LockedPackage, Shop, StoredRecipe, are_here, fetch, native_modules, open, pack, package_file,
+    package_name, read_lock, remove,
 };
 
 /// The build of one image.
@@ -44,6 +45,8 @@ pub(super) struct Order<'a> {
     pub packages: &'a [LockedPackage],
     /// Native modules of these packages.
     pub native: &'a [NativeModule],
+    /// Recipes of the image's bases, if `base` is not yet made by them.
+    pub beneath: &'a [Recipe],
     /// The packages in packed form.
     pub packed: Option<Arc<Packed>>,
     pub cache: &'a Cache,
@@ -81,10 +84,18 @@ fn workshop(order: &Order<'_>) -> PathBuf {
 /// Performs the steps of the recipe.
 async fn follow(factory: &Factory, order: &Order<'_>) -> Result<(Manifest, Vec<u8>), BakeError> {
     let mut oven = Oven::open(factory, order)?;
+    // Before the runner is loaded, which imports modules that native ones replace.
+    let linked = extensions::link(&mut oven, factory, order).await?;
     if order.base.manifest.base.is_none() && order.base.manifest.interrupt.is_none() {
         oven.boot().await?;
     }
-    let linked = extensions::link(&mut oven, factory, order).await?;
+    for base in order.beneath {
+        oven.run_own(|_, _| "base", &base.import_code()).await?;
+        oven.turn("preparing", INSTALL).await?;
+        if !base.warm_up.is_empty() {
+            oven.run_own(|_, _| "base", &base.warm_up).await?;
+        }
+    }
     oven.run_own(Recipe::part_of_import_code, &order.recipe.import_code()).await?;
     oven.turn("preparing", INSTALL).await?;
     if !order.recipe.warm_up.is_empty() {

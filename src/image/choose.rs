@@ -22,7 +22,7 @@ pub(crate) static BUILT_IN: LazyLock<[Recipe; 3]> = LazyLock::new(|| {
 });
 
 /// Recipes of the built-in images that need packages, with their locks.
-pub(crate) static WITH_PACKAGES: LazyLock<[(Recipe, &str); 4]> = LazyLock::new(|| {
+pub(crate) static WITH_PACKAGES: LazyLock<[(Recipe, &str); 5]> = LazyLock::new(|| {
     macro_rules! image {
         ($name:literal) => {
             (
@@ -31,7 +31,7 @@ pub(crate) static WITH_PACKAGES: LazyLock<[(Recipe, &str); 4]> = LazyLock::new(|
             )
         };
     }
-    [image!("office"), image!("text"), image!("charts"), image!("web")]
+    [image!("office"), image!("text"), image!("charts"), image!("web"), image!("test")]
         .map(|(recipe, lock)| (built_in(recipe), lock))
 });
 

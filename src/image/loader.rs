@@ -9,7 +9,7 @@ use std::sync::{Arc, Mutex, PoisonError};
 use belljar_memory::Strategy;
 use belljar_passes::Tier;
 
-use super::bake;
+use super::bake::{self, PackageBuilder};
 use super::catalog::{BOOT, Shelf, StoredImage, is_built_in, is_extra};
 use super::choose::{BUILT_IN, choose};
 use super::error::BakeError;
@@ -139,7 +139,12 @@ impl ImageStore {
 
     /// Builds the image of a user's recipe, even if it exists. If that fails, an existing image of
     /// that name stays.
-    pub(crate) fn build(&self, factory: &Factory, path: &Path) -> Result<StoredImage, BakeError> {
+    pub(crate) fn build(
+        &self,
+        factory: &Factory,
+        path: &Path,
+        builder: Option<&dyn PackageBuilder>,
+    ) -> Result<StoredImage, BakeError> {
         self.check_changeable("make an image")?;
         if !HAS_COMPILER {
             return Err(ImageError::from(BundleError::NoCompiler).into());
@@ -148,7 +153,14 @@ impl ImageStore {
         if is_built_in(&recipe.name) || recipe.name == BOOT {
             return Err(ImageError::BuiltIn { name: recipe.name }.into());
         }
-        let packages = bake::lock_packages(&self.cache, &recipe, path, &*self.progress)?;
+        let shop = bake::Shop {
+            cache: &self.cache,
+            recipe: &recipe,
+            recipe_path: path,
+            builder,
+            progress: &*self.progress,
+        };
+        let packages = shop.lock()?;
         self.bake(factory, &recipe, &packages, true)?;
         let stored = bake::StoredRecipe {
             recipe: recipe.text().to_owned(),
@@ -214,7 +226,7 @@ impl ImageStore {
         may_download: bool,
     ) -> Result<Image, BakeError> {
         if let Some(bundle) = &self.bundle {
-            let mut image = super::bundled::load(bundle, name, self.strategy)?;
+            let mut image = super::bundled::load(bundle, factory, name, self.strategy)?;
             let file = self.package_file(&image);
             image.packages = file.map(|file| bake::open(&file)).transpose()?;
             return Ok(image);
@@ -268,17 +280,19 @@ impl ImageStore {
         if let Some(image) = current()? {
             return Ok(image);
         }
-        let base = match base {
+        let native = bake::native_modules(&self.cache, name, packages)?;
+        let beneath = self.beneath(recipe, &native)?;
+        let base = match base.filter(|_| beneath.is_empty()) {
             // A base with packages is only that of an image that the caller named.
             Some(base) => self.ensure(factory, base, true)?,
             None => Arc::new(self.boot()?),
         };
-        let native = bake::native_modules(&self.cache, name, packages)?;
         if !native.is_empty() {
             factory.ensure_of(self.shelf.tier_of(recipe.clone())?, true)?;
         }
         let order = bake::Order {
             native: &native,
+            beneath: &beneath,
             recipe,
             base: &base,
             key: key.clone(),
@@ -308,6 +322,34 @@ impl ImageStore {
         let vanished = || wasmtime::format_err!("an extension vanished from the cache");
         let extensions = extensions.ok_or_else(|| InstanceError::start(vanished()))?;
         Ok(complete(image, extensions))
+    }
+
+    /// Returns the recipes of an image's bases, the lowest first, if they must be followed again:
+    /// a native module replaces what they import.
+    fn beneath(
+        &self,
+        recipe: &Recipe,
+        native: &[bake::NativeModule],
+    ) -> Result<Vec<Recipe>, BakeError> {
+        let mut beneath = Vec::new();
+        let Some(module) = native.iter().find(|module| module.replaces_imported()) else {
+            return Ok(beneath);
+        };
+        let mut base = recipe.base.clone();
+        while base != BOOT {
+            let (next, packages) = self.shelf.recipe(&base)?;
+            if !packages.is_empty() {
+                return Err(BakeError::Package {
+                    image: recipe.name.clone(),
+                    package: module.name.clone(),
+                    why: format!("cannot be added to {base}, which has packages itself"),
+                });
+            }
+            base.clone_from(&next.base);
+            beneath.push(next);
+        }
+        beneath.reverse();
+        Ok(beneath)
     }
 
     /// Returns the native code of an image's extensions, and has the factory load code that is open

@@ -63,6 +63,7 @@ pub fn examine(cache: Option<PathBuf>) -> Vec<Finding> {
     findings.extend(code(&cache));
     findings.extend(images(&cache));
     findings.push(client());
+    findings.push(package_builder(&cache));
     findings
 }
 
@@ -83,12 +84,14 @@ pub fn examine_bundle(path: &Path, hash: Option<&str>) -> Vec<Finding> {
         Ok(()) => good("bundle", format!("{}, {}", path.display(), size(tree_size(path)))),
         Err(error) => bad("bundle", &error, &error.hint().unwrap_or_default()),
     });
-    let code = Code::open(&bundle.code(), bundle.manifest().tier, Strategy::default());
     let made = bundle.manifest();
-    findings.push(match code {
-        Ok(_) => good("code", format!("for {}, {} processors", made.target, made.processor)),
-        Err(source) => bad("code", &source, "make the bundle again with this build of belljar"),
-    });
+    let codes = [("code", bundle.code()), ("code for native packages", bundle.open_code())];
+    findings.extend(codes.into_iter().filter_map(|(what, path)| {
+        Some(match Code::open(&path?, made.tier, Strategy::default()) {
+            Ok(_) => good(what, format!("for {}, {} processors", made.target, made.processor)),
+            Err(source) => bad(what, &source, "make the bundle again with this build of belljar"),
+        })
+    }));
     findings.extend(bundled::list(&bundle).into_iter().map(|image| {
         let what = format!("image {}", image.name);
         match verify(&image.path).and_then(|()| inspect(&image.path)) {
@@ -256,6 +259,34 @@ fn client() -> Finding {
             mend: Some("install Python with pip, or uv, or give the wheel with --wheel".into()),
         },
     }
+}
+
+/// What `belljar package build` has in the cache. It is never missing: a build gets it.
+fn package_builder(cache: &Cache) -> Finding {
+    let folders = |path: PathBuf| {
+        let entries = fs::read_dir(path).into_iter().flatten().flatten();
+        let names = entries.filter_map(|entry| entry.file_name().into_string().ok());
+        // Others are unfinished.
+        let mut names: Vec<_> = names.filter(|name| !name.starts_with("making-")).collect();
+        names.sort();
+        names
+    };
+    let root = cache.path("compiler");
+    let compilers: Vec<String> = folders(root.clone())
+        .iter()
+        .filter_map(|name| name.strip_prefix("zig-")?.split_once("-python"))
+        .map(|(version, python)| format!("{version} for Python {python}"))
+        .collect();
+    let detail = if compilers.is_empty() {
+        "no compiler yet; the first build of a package downloads it (100 MB)".to_owned()
+    } else {
+        let built = root.join("built");
+        let wheels: usize =
+            folders(built.clone()).iter().map(|name| folders(built.join(name)).len()).sum();
+        let size = size(tree_size(&root));
+        format!("compiler zig {}; built wheels: {wheels}; {size}", compilers.join(", "))
+    };
+    good("package builder", detail)
 }
 
 fn good(what: &str, detail: String) -> Finding {

@@ -9,7 +9,7 @@ use crate::artifact::bundle::Bundle;
 use crate::artifact::cache::Cache;
 use crate::engine::Engine;
 use crate::error::Error;
-use crate::image::{Shelf, StoredImage, bundled};
+use crate::image::{PackageBuilder, Shelf, StoredImage, bundled};
 use crate::runtime::doctor::file_size;
 
 /// An image in a list.
@@ -169,7 +169,21 @@ impl Images {
     /// If the recipe is invalid, its packages are not available, or its code fails.
     pub fn build(&self, recipe: &Path) -> Result<ImageInfo, Error> {
         let engine = self.engine()?;
-        Ok(ImageInfo::of(engine.images.build(&engine.factory, recipe)?))
+        Ok(ImageInfo::of(engine.images.build(&engine.factory, recipe, None)?))
+    }
+
+    /// Does the same, and has packages built that the package index has no pure Python wheel of.
+    ///
+    /// # Errors
+    ///
+    /// As for [`build`](Self::build), or if a package cannot be built.
+    pub fn build_with(
+        &self,
+        recipe: &Path,
+        builder: &dyn PackageBuilder,
+    ) -> Result<ImageInfo, Error> {
+        let engine = self.engine()?;
+        Ok(ImageInfo::of(engine.images.build(&engine.factory, recipe, Some(builder))?))
     }
 
     fn engine(&self) -> Result<Arc<Engine>, Error> {

@@ -15,7 +15,7 @@ use belljar_passes::Tier;
 use crate::artifact::bundle::{self, Bundle, BundleError, Manifest, Processor, Writer};
 use crate::artifact::cache::Cache;
 use crate::artifact::cache::seal::hash_bytes;
-use crate::artifact::{Artifact, Codes, Form, Need, PINS, code_file, compile_for, left_out};
+use crate::artifact::{Artifact, Codes, Form, Need, PINS, TargetCompiler, left_out};
 use crate::engine::Engine;
 use crate::error::Error;
 use crate::image::stamp;
@@ -134,12 +134,14 @@ pub(crate) fn pack(
     let artifact = Artifact::at(cache);
     let (_, bytes) = apart(|| -> Result<_, Error> {
         let mut files = Writer::new(building.path());
-        write_images(engine, &options.images, &mut files)?;
         let tier = tier(engine, &options.images)?;
-        write_code(cache, &artifact, &made_for, tier, &mut files, progress)?;
+        let codes =
+            Codes::new(cache.clone(), artifact.clone(), Strategy::default(), Form::Metered)?;
+        let compiler = made_for.compiler(codes, &artifact, progress)?;
+        let linking = write_images(engine, &options.images, &compiler, tier, &mut files)?;
         let left_out = left_out(tier, !options.whole_library && !has_own(engine, options)?);
         write_library(&artifact, tier, &left_out, &mut files)?;
-        Ok(files.finish(made_for.manifest(&options.images, tier, &left_out))?)
+        Ok(files.finish(made_for.manifest(&options.images, tier, &left_out, linking))?)
     })?;
     make_readable(building.path()).map_err(BundleError::io("let others read", building.path()))?;
     match fs::remove_dir(&to) {
@@ -202,7 +204,31 @@ impl Purpose {
         bundle::features(self.arch, self.processor)
     }
 
-    fn manifest(&self, images: &[String], tier: Tier, left_out: &[&str]) -> Manifest {
+    fn compiler<'a>(
+        &self,
+        codes: Codes,
+        artifact: &'a Artifact,
+        progress: &'a dyn Progress,
+    ) -> Result<Compiler<'a>, Error> {
+        let features: Vec<&str> = self.features().iter().map(|(_, name)| *name).collect();
+        let target = (self.target.as_str(), self.triple);
+        let is_here = self.is_here && self.processor == Processor::ThisMachine;
+        let other = (!is_here).then(|| TargetCompiler::new(target, &features)).transpose()?;
+        Ok(Compiler {
+            codes,
+            other,
+            artifact,
+            progress,
+        })
+    }
+
+    fn manifest(
+        &self,
+        images: &[String],
+        tier: Tier,
+        left_out: &[&str],
+        linking: Option<String>,
+    ) -> Manifest {
         Manifest {
             format: bundle::FORMAT,
             belljar: env!("CARGO_PKG_VERSION").into(),
@@ -212,6 +238,7 @@ impl Purpose {
             features: self.features().iter().map(|(name, _)| (*name).to_owned()).collect(),
             tier,
             left_out: left_out.iter().map(|&name| name.to_owned()).collect(),
+            linking,
             images: images.to_vec(),
             files: Vec::new(),
         }
@@ -225,18 +252,61 @@ const TARGETS: [(&str, &str); 3] = [
     ("x86_64-windows", "x86_64-pc-windows-msvc"),
 ];
 
+/// Compiles the code of a bundle.
+struct Compiler<'a> {
+    /// The cache, which has the code for this machine.
+    codes: Codes,
+    /// Compiles for other machines than this one.
+    other: Option<TargetCompiler>,
+    artifact: &'a Artifact,
+    progress: &'a dyn Progress,
+}
+
+impl Compiler<'_> {
+    fn write_code(&self, form: Form, tier: Tier, files: &mut Writer<'_>) -> Result<(), Error> {
+        let (codes, name) = match form {
+            Form::Open => (self.codes.open(), bundle::OPEN_CODE),
+            _ => (self.codes.clone(), bundle::CODE),
+        };
+        let Some(other) = &self.other else {
+            codes.ensure(tier, Need::Now, self.progress)?;
+            return Ok(files.copy(&codes.path(tier), name)?);
+        };
+        let native = other.compile(self.artifact, form, tier, self.progress)?;
+        Ok(files.write(name, native.as_slice())?)
+    }
+
+    /// Writes the code of an extension whose image was just loaded from the cache.
+    fn write_extension(&self, linked: &str, files: &mut Writer<'_>) -> Result<(), Error> {
+        let name = bundle::extension_file(linked);
+        let Some(other) = &self.other else {
+            return Ok(files.copy(&self.codes.extension_code(linked), &name)?);
+        };
+        let vanished =
+            || Error::system("read an extension")(io::Error::from(io::ErrorKind::NotFound));
+        let module = self.codes.linked_extension(linked)?.ok_or_else(vanished)?;
+        Ok(files.write(&name, other.compile_extension(&module)?.as_slice())?)
+    }
+}
+
+/// Writes the images and their code. Returns the key of the linker if it linked any of them.
 fn write_images(
     engine: &Arc<Engine>,
     names: &[String],
+    compiler: &Compiler<'_>,
+    tier: Tier,
     files: &mut Writer<'_>,
-) -> Result<(), Error> {
+) -> Result<Option<String>, Error> {
+    let (mut closed, mut open) = (names.is_empty(), false);
+    let mut written = BTreeSet::new();
     for name in names {
         let image = engine.images.ensure(&engine.factory, name, true)?;
-        if image.is_native() {
-            return Err(BundleError::Native {
-                image: name.clone(),
+        closed |= !image.is_native();
+        open |= image.is_native();
+        for extension in &image.manifest.extensions {
+            if written.insert(extension.linked.clone()) {
+                compiler.write_extension(&extension.linked, files)?;
             }
-            .into());
         }
         let stored = engine.images.stored(name)?;
         files.copy(&stored.path, &bundle::image_file(name))?;
@@ -245,27 +315,13 @@ fn write_images(
             files.copy(&packages, &format!("{}/{name}", bundle::PACKAGES))?;
         }
     }
-    Ok(())
-}
-
-fn write_code(
-    cache: &Cache,
-    artifact: &Artifact,
-    made_for: &Purpose,
-    tier: Tier,
-    files: &mut Writer<'_>,
-    progress: &dyn Progress,
-) -> Result<(), Error> {
-    if made_for.is_here && made_for.processor == Processor::ThisMachine {
-        let codes =
-            Codes::new(cache.clone(), artifact.clone(), Strategy::default(), Form::Metered)?;
-        codes.ensure(tier, Need::Now, progress)?;
-        return Ok(files.copy(&code_file(cache, tier)?, bundle::CODE)?);
+    if closed {
+        compiler.write_code(Form::Metered, tier, files)?;
     }
-    let features: Vec<&str> = made_for.features().iter().map(|(_, name)| *name).collect();
-    let target = (made_for.target.as_str(), made_for.triple);
-    let native = compile_for(artifact, tier, target, &features, progress)?;
-    Ok(files.write(bundle::CODE, native.as_slice())?)
+    if open {
+        compiler.write_code(Form::Open, tier, files)?;
+    }
+    Ok(open.then(belljar_passes::link_version))
 }
 
 /// Returns the smallest tier of code that all of the images need.

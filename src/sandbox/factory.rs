@@ -138,13 +138,22 @@ impl Factory {
         })
     }
 
-    /// Uses fixed code, and a library without the top-level modules in `left_out`.
-    pub(crate) fn of(code: Code, left_out: &[String], idle: usize) -> Result<Self, InstanceError> {
+    /// Uses fixed code, some of it `open` for extensions, and a library without the top-level
+    /// modules in `left_out`.
+    pub(crate) fn of(
+        code: Option<Code>,
+        open: Option<Code>,
+        left_out: &[String],
+        idle: usize,
+    ) -> Result<Self, InstanceError> {
+        let linked = |code: Option<Code>| {
+            Ok::<_, InstanceError>(RwLock::new(code.map(Linked::new).transpose()?.map(Arc::new)))
+        };
         Ok(Self {
             codes: None,
             left_out: left_out.into(),
-            linked: RwLock::new(Some(Arc::new(Linked::new(code)?))),
-            open: RwLock::default(),
+            linked: linked(code)?,
+            open: linked(open)?,
             pool: Pool::new(idle),
             resolution: Resolution::FULL,
             progress: Arc::new(Silent),
@@ -159,7 +168,12 @@ impl Factory {
 
     /// Returns the tier of the loaded code.
     pub(crate) fn tier(&self) -> Option<Tier> {
-        self.tier_of(false)
+        self.tier_of(false).or_else(|| self.tier_of(true))
+    }
+
+    /// Returns the loaded code that is open for extensions.
+    pub(crate) fn open_code(&self) -> Option<Code> {
+        self.linked(true).map(|linked| linked.code.clone())
     }
 
     /// Returns the tier of the loaded code, or of that which is open for extensions.

@@ -79,7 +79,7 @@ codes! {
     BundleOther = "bundle.other", Machine;
     BundleForeign = "bundle.foreign", Machine;
     BundleTarget = "bundle.target", Caller;
-    BundleNative = "bundle.native", Caller;
+    BundleNative = "bundle.native", Machine;
     BundleMissing = "bundle.missing", Caller;
     BundleFixed = "bundle.fixed", Caller;
 

@@ -11,7 +11,7 @@ use crate::caches::copy_of_the_shared_one;
 use crate::plotly::wheels;
 use crate::support::{apart, chain, program, run_on, succeeded};
 
-const IMAGES: [&str; 4] = ["office", "text", "charts", "web"];
+const IMAGES: [&str; 5] = ["office", "text", "charts", "web", "test"];
 
 /// The host's Python with these packages, from `BELLJAR_PACKAGES_PYTHON`.
 pub fn host() -> Option<PathBuf> {

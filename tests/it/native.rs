@@ -8,6 +8,7 @@ use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, PoisonError, Weak};
 use std::time::Duration;
 
+use belljar::bundle::{BundleOptions, Processor};
 use belljar::outcome::ErrorKind;
 use belljar::request::Deterministic;
 use belljar::{Error, Request, Runtime, SessionOptions};
@@ -295,31 +296,34 @@ fn build_with(
     runtime.images().build(&recipe).map(drop)
 }
 
-/// A cache for these tests, with what images based on `core` need from the shared one. Concurrent
-/// tests share it; the last removes it.
+/// A cache with what images based on `core` need from the shared one.
+fn fresh() -> tempfile::TempDir {
+    let from = crate::caches::shared();
+    let own = tempfile::tempdir().unwrap();
+    for folder in fs::read_dir(&from).unwrap().map(Result::unwrap) {
+        let (name, to) = (folder.file_name(), own.path().join(folder.file_name()));
+        if name.to_string_lossy().starts_with("artifact-") {
+            crate::caches::copy(&folder.path(), &to);
+        }
+    }
+    for (folder, part) in [("images", "core.image"), ("images", "boot.image"), ("code", "-core.")] {
+        fs::create_dir_all(own.path().join(folder)).unwrap();
+        for file in fs::read_dir(from.join(folder)).unwrap().map(Result::unwrap) {
+            if file.file_name().to_string_lossy().contains(part) {
+                let to = own.path().join(folder).join(file.file_name());
+                fs::copy(file.path(), to).unwrap();
+            }
+        }
+    }
+    own
+}
+
+/// One for these tests. Concurrent tests share it; the last removes it.
 fn own() -> Arc<tempfile::TempDir> {
     static OWN: Mutex<Weak<tempfile::TempDir>> = Mutex::new(Weak::new());
     let mut shared = OWN.lock().unwrap_or_else(PoisonError::into_inner);
     shared.upgrade().unwrap_or_else(|| {
-        let from = crate::caches::shared();
-        let own = Arc::new(tempfile::tempdir().unwrap());
-        for folder in fs::read_dir(&from).unwrap().map(Result::unwrap) {
-            let (name, to) = (folder.file_name(), own.path().join(folder.file_name()));
-            if name.to_string_lossy().starts_with("artifact-") {
-                crate::caches::copy(&folder.path(), &to);
-            }
-        }
-        for (folder, part) in
-            [("images", "core.image"), ("images", "boot.image"), ("code", "-core.")]
-        {
-            fs::create_dir_all(own.path().join(folder)).unwrap();
-            for file in fs::read_dir(from.join(folder)).unwrap().map(Result::unwrap) {
-                if file.file_name().to_string_lossy().contains(part) {
-                    let to = own.path().join(folder).join(file.file_name());
-                    fs::copy(file.path(), to).unwrap();
-                }
-            }
-        }
+        let own = Arc::new(fresh());
         *shared = Arc::downgrade(&own);
         own
     })
@@ -398,6 +402,73 @@ async fn in_sessions(runtime: &Runtime, folder: &Path) {
     drop((session, fork));
     let resumed = runtime.restore(&path).await.unwrap();
     assert_eq!(resumed.run(count()).await.unwrap().stdout, "44\n");
+}
+
+#[test]
+fn a_bundle_has_the_code_of_native_modules() {
+    // Another test removes the linked modules of the shared one.
+    let cache = fresh();
+    let builder = || Runtime::builder().environment().cache(cache.path());
+    let folder = tempfile::tempdir().unwrap();
+    Side::default()
+        .build(&on(cache.path()), "bundled", folder.path())
+        .unwrap_or_else(|e| panic!("{}", chain(&e)));
+    let request = || Request::new("import counted\nprint(counted.count(), counted.number())");
+    let bundle = |images: &[&str], processor| {
+        let place = tempfile::tempdir().unwrap();
+        let options = BundleOptions::new(images.iter().copied()).processor(processor);
+        let made = builder().make_bundle(&options, place.path());
+        let hash = made.unwrap_or_else(|e| panic!("{}", chain(&e))).hash;
+        (place, hash)
+    };
+    let of = |place: &Path| Runtime::builder().environment().bundle(place);
+
+    // Without other images, it has only the code that is open for extensions.
+    let (place, hash) = bundle(&["bundled"], Processor::Common);
+    assert!(!place.path().join("code.cwasm").exists());
+    let runtime = of(place.path()).bundle_hash(hash).build().unwrap();
+    let outcome = run_on(&runtime, request().image("bundled")).outcome;
+    assert_eq!(outcome.stdout, "42 7\n", "{outcome:?}");
+    // The default image is the only one.
+    assert_eq!(run_on(&runtime, request()).outcome.stdout, "42 7\n");
+    drop(runtime);
+
+    let (place, _) = bundle(&["core", "bundled"], Processor::ThisMachine);
+    let runtime = of(place.path()).build().unwrap();
+    assert_eq!(run_on(&runtime, request().image("bundled")).outcome.stdout, "42 7\n");
+    let plain = run_on(&runtime, Request::new("print(1)").image("core")).outcome;
+    assert_eq!(plain.stdout, "1\n", "{plain:?}");
+    drop(runtime);
+
+    let refused = |why: &str| {
+        let runtime = of(place.path()).build().unwrap();
+        let error = tokio(1).block_on(runtime.run(request().image("bundled"))).err().unwrap();
+        assert_eq!(error.code(), "bundle.native");
+        let text = chain(&error);
+        assert!(text.contains("module counted of the image bundled"), "{text}");
+        assert!(text.contains(why), "{text}");
+        // Other images do not need it.
+        let plain = run_on(&runtime, Request::new("print(1)").image("core")).outcome;
+        assert_eq!(plain.stdout, "1\n", "{plain:?}");
+    };
+    let files: Vec<_> = fs::read_dir(place.path().join("extensions")).unwrap().collect();
+    let [Ok(code)] = &files[..] else {
+        panic!("{files:?}");
+    };
+    let mut bytes = fs::read(code.path()).unwrap();
+    *bytes.last_mut().unwrap() ^= 1;
+    fs::write(code.path(), &bytes).unwrap();
+    refused("is not the one that was written");
+    // Code of another module under its name: the image was linked to this one.
+    let manifest = place.path().join("belljar-bundle.json");
+    let text = fs::read_to_string(&manifest).unwrap();
+    let name = code.file_name().into_string().unwrap();
+    fs::rename(code.path(), code.path().with_file_name("other.cwasm")).unwrap();
+    fs::write(&manifest, text.replace(&name, "other.cwasm")).unwrap();
+    refused("does not list extensions/");
+    fs::write(&manifest, text.replace("\"linking\": \"link ", "\"linking\": \"link 9")).unwrap();
+    let error = of(place.path()).build().err().unwrap();
+    assert_eq!(error.code(), "bundle.foreign", "{}", chain(&error));
 }
 
 #[test]

@@ -14,6 +14,7 @@ import signal
 import sys
 import tarfile
 import threading
+import time
 
 # tarfile has it since 3.11.4.
 if sys.version_info < (3, 11) or not hasattr(tarfile, "data_filter"):
@@ -24,6 +25,7 @@ import tempfile
 from contextlib import suppress
 from pathlib import Path
 
+import kept
 import modules
 import recipe
 import rust
@@ -47,7 +49,7 @@ def main():
         signal.signal(number, interrupt)
     threading.Thread(target=watch_reader, daemon=True).start()
     try:
-        report = {"wheel": str(build(options))}
+        report = {"wheel": build(options)}
     except toolchain.UsageError as failure:
         report = {"usage": str(failure)}
     except BuildError as failure:
@@ -80,17 +82,35 @@ def watch_reader():
 
 
 def build(options):
+    """Builds a wheel, unless it was built before. Returns what there is to say of it."""
     name, version = wanted(options.requirement)
     plan = recipe.read(name, version, options.recipe)
     cache = Path(options.cache)
     tools = Toolchain(cache, options.artifact, options.belljar, options.headers)
+    built = kept.Kept(cache / "built", plan, tools)
+    made = built.find()
+    if made is None:
+        started = time.monotonic()
+        with built.making() as out:
+            wheel_made = compile_package(plan, tools, options, out)
+            made = built.keep(wheel_made)
+        say(f"built {plan.name} {plan.version} in {time.monotonic() - started:.0f} s")
+    else:
+        say(f"{plan.name} {plan.version} was built before")
+    if options.out:
+        made["path"] = str(kept.copy(Path(made["path"]), Path(options.out).resolve()))
+    return made
+
+
+def compile_package(plan, tools, options, out):
+    """Gets and compiles a package, and writes its wheel to the folder `out`."""
     tools.prepare()
     with tempfile.TemporaryDirectory(prefix="belljar-package-") as work:
         work = Path(work)
-        say(f"getting the source of {name} {version}")
+        say(f"getting the source of {plan.name} {plan.version or ''}".rstrip())
         source = plan.unpack(work, tools.python, options.sources)
         environment = build_environment(tools, plan, work)
-        say(f"compiling {name} {version}")
+        say(f"compiling {plan.name} {plan.version}")
         log = work / "build.log"
         if plan.modules:
             made = modules.build(plan, environment, work, log)
@@ -98,8 +118,6 @@ def build(options):
             made = rust.build(source, plan, environment, work, log)
         else:
             made = run_backend(source, plan, environment, work, log)
-        out = Path(options.out or ".").resolve()
-        out.mkdir(parents=True, exist_ok=True)
         refuse_failures(work / "failures", log)
         return wheel.finish(made, tools.names(), out)
 
@@ -114,10 +132,10 @@ def refuse_failures(failures, log):
 
 
 def wanted(requirement):
-    found = re.fullmatch(r"\s*(\w[\w.-]*)\s*==\s*([\w.!+-]+)\s*", requirement)
+    found = re.fullmatch(r"\s*(\w[\w.-]*)\s*(?:==\s*([\w.!+-]+)\s*)?", requirement)
     if found is None:
         raise toolchain.UsageError(
-            f"`{requirement}` is not a package and a version, such as orjson==3.13.0"
+            f"`{requirement}` is not a package, such as orjson or orjson==3.13.0"
         )
     return found[1], found[2]
 

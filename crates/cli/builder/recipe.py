@@ -25,8 +25,10 @@ class Plan:
         unknown = set(values) - KEYS
         if unknown:
             raise BuildError(f"the recipe of {name} has the unknown key {sorted(unknown)[0]}")
-        self.name, self.version, self.folder = name, version, folder
-        pinned = values.get("version") == version
+        self.name, self.version, self.folder = name, version or values.get("version"), folder
+        self.path, self.source = None, None
+        version = self.version
+        pinned = version is not None and values.get("version") == version
         if values.get("module") and not pinned:
             raise BuildError(
                 f"the recipe of {name} builds version {values.get('version')}, not {version}"
@@ -42,6 +44,11 @@ class Plan:
         self.replace = values.get("replace", [])
         self.modules = values.get("module", [])
         self.license = values.get("license")
+
+    def files(self):
+        """Returns the files of the recipe."""
+        own = [inside(self.folder, name) for m in self.modules for name in m.get("own", [])]
+        return [self.path, *own] if self.path else []
 
     def unpack(self, work, python, sources):
         """Gets and unpacks the source, and returns its folder.
@@ -64,7 +71,12 @@ class Plan:
             unpack(archive, work / "unpacked").rename(inside(work, extra["folder"]))
         if not self.modules:
             archive = fetch(python, self.name, self.version, self.sha256, work)
+            self.source = hashlib.sha256(archive.read_bytes()).hexdigest()
             source = unpack(archive, work / "unpacked")
+            self.version = self.version or version_of(source, self.name)
+        else:
+            # It names all of its sources with their hashes.
+            self.source = hashlib.sha256(self.path.read_bytes()).hexdigest()
         for change in self.replace:
             path = inside(source, change["file"])
             text = path.read_text()
@@ -72,6 +84,16 @@ class Plan:
                 raise BuildError(f"the recipe of {self.name} replaces text that {path.name} lacks")
             path.write_text(text.replace(change["old"], change["new"]))
         return source
+
+
+def version_of(source, name):
+    """Returns the version in the metadata of a source distribution."""
+    info = source / "PKG-INFO"
+    text = info.read_text(errors="replace") if info.is_file() else ""
+    found = re.search(r"^Version: ([\w.!+-]+)\s*$", text, re.M)
+    if found is None:
+        raise BuildError(f"the source of {name} does not tell its version; give NAME==VERSION")
+    return found[1]
 
 
 def inside(folder, name):
@@ -95,7 +117,9 @@ def read(name, version, path):
         values = tomllib.loads(path.read_text())
     except tomllib.TOMLDecodeError as problem:
         raise BuildError(f"{path} is not a recipe: {problem}") from problem
-    return Plan(name, version, values, path.parent)
+    plan = Plan(name, version, values, path.parent)
+    plan.path = path
+    return plan
 
 
 def fetch(python, name, version, sha256, work):
@@ -107,10 +131,10 @@ def fetch(python, name, version, sha256, work):
     pip = [python, "-m", "pip", "download", "--quiet", "--disable-pip-version-check"]
     pip += ["--no-deps", "--no-binary=:all:", "--no-build-isolation", "--dest", to]
     environment = dict(os.environ) | {"PYTHONPATH": str(HERE / "hooks")}
-    output_of([*pip, f"{name}=={version}"], cwd=to, env=environment)
+    output_of([*pip, f"{name}=={version}" if version else name], cwd=to, env=environment)
     archive = next(to.iterdir(), None)
     if archive is None:
-        raise BuildError(f"pip has downloaded nothing for {name} {version}")
+        raise BuildError(f"pip has downloaded nothing for {name} {version or ''}")
     check_hash(archive, sha256)
     return archive
 

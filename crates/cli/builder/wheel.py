@@ -56,6 +56,7 @@ def finish(wheel, here, out):
     ]
     lines += ["Root-Is-Purelib: false", f"Tag: {tag}", ""]
     renamed[f"{info}/WHEEL"] = "\n".join(lines).encode()
+    out.mkdir(parents=True, exist_ok=True)
     path = out / f"{distribution}-{version}-{tag}.whl"
     write_wheel(path, renamed, info)
     return path

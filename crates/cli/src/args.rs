@@ -124,7 +124,8 @@ pub(super) enum ImageCommand {
     /// Bake an image from a recipe
     ///
     /// A recipe is a TOML file: name, base, packages, imports, init code, warm-up code. Packages
-    /// are pure-Python wheels, downloaded with pip and pinned in a lock file next to the recipe.
+    /// are pure-Python wheels, downloaded with pip and pinned in a lock file next to the recipe, or
+    /// built if they have native code.
     Build {
         /// The recipe
         #[arg(value_name = "FILE", value_hint = ValueHint::FilePath)]
@@ -132,6 +133,12 @@ pub(super) enum ImageCommand {
         #[command(flatten)]
         json: JsonArgs,
     },
+    /// Make an image with packages
+    ///
+    /// Packages with native code are built if they were not built before: see `belljar package`.
+    /// Dependencies are not followed; packages that the sandbox has are left out.
+    #[cfg(all(unix, feature = "compile"))]
+    Make(MakeArgs),
     /// Remove an image from the cache; a built-in image is baked again when needed
     Remove {
         /// Name of the image
@@ -139,6 +146,27 @@ pub(super) enum ImageCommand {
         #[command(flatten)]
         json: JsonArgs,
     },
+}
+
+#[cfg(all(unix, feature = "compile"))]
+#[derive(Debug, Args)]
+pub(super) struct MakeArgs {
+    /// Packages, such as orjson or orjson==3.13.0
+    #[arg(
+        long = "with",
+        value_name = "NAME,...",
+        value_delimiter = ',',
+        required = true
+    )]
+    pub(super) packages: Vec<String>,
+    /// Name of the image [default: the names of the packages]
+    #[arg(long, value_name = "NAME")]
+    pub(super) name: Option<String>,
+    /// The image that it is based on
+    #[arg(long, value_name = "IMAGE", default_value = "data")]
+    pub(super) base: String,
+    #[command(flatten)]
+    pub(super) json: JsonArgs,
 }
 
 #[derive(Debug, Args)]

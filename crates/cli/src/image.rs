@@ -1,7 +1,10 @@
 //! `belljar image`.
 
+use std::path::Path;
 use std::sync::Arc;
 
+#[cfg(all(unix, feature = "compile"))]
+use anyhow::Context;
 use belljar::images::ImageInfo;
 use belljar::setup::Tier;
 use serde_json::{Value, json};
@@ -12,6 +15,8 @@ use super::exit::Exit;
 use super::printer::Printer;
 use super::progress::Bars;
 use super::text::{size, table};
+#[cfg(all(unix, feature = "compile"))]
+use super::{args::MakeArgs, exit::Usage, package};
 
 /// Lists, shows, bakes or removes images.
 pub(super) fn image(
@@ -38,14 +43,10 @@ pub(super) fn image(
             }
         }
         ImageCommand::Build { recipe, json } => {
-            let image = engine::start(global, printer)?.images().build(recipe)?;
-            if json.json {
-                printer.json(&to_json(&image))?;
-            } else {
-                inspect(&image, printer)?;
-                printer.note(&format!("start from it with --image {}", image.name));
-            }
+            build(recipe, json.json, global, printer)?;
         }
+        #[cfg(all(unix, feature = "compile"))]
+        ImageCommand::Make(args) => make(args, global, printer)?,
         ImageCommand::Remove { name, json } => {
             images()?.remove(name)?;
             if json.json {
@@ -56,6 +57,50 @@ pub(super) fn image(
         }
     }
     Ok(Exit::Success)
+}
+
+fn build(recipe: &Path, json: bool, global: &Global, printer: &Arc<Printer>) -> anyhow::Result<()> {
+    let images = engine::start(global, printer)?.images();
+    #[cfg(all(unix, feature = "compile"))]
+    let image = images.build_with(recipe, &package::Builder::new(global, printer))?;
+    #[cfg(not(all(unix, feature = "compile")))]
+    let image = images.build(recipe)?;
+    if json {
+        printer.json(&to_json(&image))?;
+    } else {
+        inspect(&image, printer)?;
+        printer.note(&format!("start from it with --image {}", image.name));
+    }
+    Ok(())
+}
+
+/// Makes an image from a recipe with these packages.
+#[cfg(all(unix, feature = "compile"))]
+fn make(args: &MakeArgs, global: &Global, printer: &Arc<Printer>) -> anyhow::Result<()> {
+    let in_sandbox = package::Builder::new(global, printer).in_sandbox()?;
+    let (here, packages): (Vec<&String>, Vec<&String>) =
+        args.packages.iter().partition(|package| in_sandbox.contains(&package::normal(package)));
+    for package in here {
+        printer.note(&format!("{package} is in the sandbox already"));
+    }
+    if packages.is_empty() {
+        return Err(Usage::new("the sandbox has all of these packages; no image is needed").into());
+    }
+    let name = args.name.clone().unwrap_or_else(|| {
+        let names: Vec<String> = packages.iter().map(|name| package::normal(name)).collect();
+        names.join("-").trim_matches('-').to_owned()
+    });
+    // Strings and arrays of JSON are those of TOML.
+    let recipe = format!(
+        "name = {}\nbase = {}\npackages = {}\n",
+        json!(name),
+        json!(args.base),
+        json!(packages)
+    );
+    let folder = tempfile::tempdir().context("cannot create a directory")?;
+    let path = folder.path().join("recipe.toml");
+    std::fs::write(&path, recipe).context("cannot write the recipe")?;
+    build(&path, args.json.json, global, printer)
 }
 
 fn list(images: &[ImageInfo], printer: &Printer) -> anyhow::Result<()> {

@@ -3,6 +3,9 @@
 //! The work is done by Python programs, since the builds of packages are Python programs. They are
 //! part of this command, and run by the same `python3` whose pip downloads packages.
 
+use std::collections::BTreeSet;
+use std::error::Error;
+use std::ffi::OsStr;
 use std::fs;
 use std::io;
 use std::path::{Path, PathBuf};
@@ -10,6 +13,7 @@ use std::process::{Command, Stdio};
 use std::sync::Arc;
 
 use anyhow::{Context, anyhow};
+use belljar::images::{BuiltPackage, PackageBuilder};
 use clap::{Args, Subcommand, ValueHint};
 use serde::Deserialize;
 use serde_json::json;
@@ -38,8 +42,8 @@ pub(super) enum PackageCommand {
 
 #[derive(Debug, Args)]
 pub(super) struct BuildArgs {
-    /// Name and version of the package, such as orjson==3.13.0
-    #[arg(value_name = "NAME==VERSION")]
+    /// Name of the package, with or without its version, such as orjson==3.13.0
+    #[arg(value_name = "NAME[==VERSION]")]
     requirement: String,
     /// Recipe with what is special about the build: flags, sources, replacements [default:
     /// belljar's own recipe for the package, if it has one]
@@ -66,9 +70,15 @@ pub(super) struct BuildArgs {
 #[derive(Deserialize)]
 #[serde(rename_all = "lowercase")]
 enum Report {
-    Wheel(PathBuf),
+    Wheel(Built),
     Error(String),
     Usage(String),
+}
+
+#[derive(Deserialize)]
+struct Built {
+    path: PathBuf,
+    source: String,
 }
 
 macro_rules! files {
@@ -80,6 +90,7 @@ const FILES: &[(&str, &str)] = &files![
     "build.py",
     "compiler.py",
     "compiler.txt",
+    "kept.py",
     "modules.py",
     "recipe.py",
     "rust.py",
@@ -116,15 +127,46 @@ pub(super) fn package(
 }
 
 fn build(args: &BuildArgs, global: &Global, printer: &Arc<Printer>) -> anyhow::Result<Exit> {
-    let artifact = configure(global, &Arc::new(Bars::new(printer))).artifact_module()?;
-    let programs = programs().context("cannot write the programs of the build")?;
-    let wheel = run(args, global, &artifact, programs.path())?;
+    let mut options = vec![("--out", args.out.as_os_str())];
+    options.extend(args.recipe.as_ref().map(|path| ("--recipe", path.as_os_str())));
+    options.extend(args.headers.as_ref().map(|path| ("--headers", path.as_os_str())));
+    options.extend(args.sources.as_ref().map(|path| ("--sources", path.as_os_str())));
+    let wheel = Builder::new(global, printer).run(&args.requirement, &options)?.path;
     if args.json {
         printer.json(&json!({ "wheel": wheel }))?;
     } else {
         printer.line(&wheel.display().to_string())?;
     }
     Ok(Exit::Success)
+}
+
+/// Returns the name of a requirement's package, in the form of recipes' names.
+pub(super) fn normal(requirement: &str) -> String {
+    let name = requirement.split("==").next().unwrap_or_default().trim().to_lowercase();
+    match name.split_at_checked(1) {
+        Some((first, rest)) => format!("{first}{}", rest.replace(['_', '.'], "-")),
+        None => name,
+    }
+}
+
+/// Builds packages, or finds them in the cache.
+pub(super) struct Builder<'a> {
+    global: &'a Global,
+    printer: &'a Arc<Printer>,
+}
+
+impl PackageBuilder for Builder<'_> {
+    fn is_preferred(&self, name: &str) -> bool {
+        let recipe = format!("recipes/{}.toml", normal(name));
+        FILES.iter().any(|(file, _)| *file == recipe)
+    }
+
+    fn build(&self, requirement: &str) -> Result<BuiltPackage, Box<dyn Error + Send + Sync>> {
+        let headers = std::env::var_os("BELLJAR_HEADERS").filter(|value| !value.is_empty());
+        let options: Vec<_> = headers.iter().map(|path| ("--headers", path.as_os_str())).collect();
+        let built = self.run(requirement, &options)?;
+        Ok(BuiltPackage::new(built.path, built.source))
+    }
 }
 
 /// Writes the programs into a temporary directory. They remove it too, in case that this command is
@@ -139,55 +181,65 @@ fn programs() -> io::Result<TempDir> {
     Ok(folder)
 }
 
-/// Runs the build, which reports its progress on standard error.
-fn run(
-    args: &BuildArgs,
-    global: &Global,
-    artifact: &Path,
-    programs: &Path,
-) -> anyhow::Result<PathBuf> {
-    let root = artifact.parent().and_then(Path::parent).context("the cache has no directory")?;
-    let mut command = Command::new("python3");
-    command
-        .arg(programs.join("build.py"))
-        .arg("--temporary")
-        .arg(&args.requirement)
-        .arg("--cache")
-        .arg(root.join("compiler"))
-        .arg("--artifact")
-        .arg(artifact)
-        .arg("--belljar")
-        .arg(std::env::current_exe().context("cannot find this command's file")?)
-        .arg("--out")
-        .arg(&args.out);
-    if let Some(recipe) = &args.recipe {
-        command.arg("--recipe").arg(recipe);
+impl<'a> Builder<'a> {
+    pub(super) fn new(global: &'a Global, printer: &'a Arc<Printer>) -> Self {
+        Self { global, printer }
     }
-    if let Some(headers) = &args.headers {
-        command.arg("--headers").arg(headers);
+
+    /// Returns the file of the sandbox's Python.
+    fn artifact(&self) -> anyhow::Result<PathBuf> {
+        Ok(configure(self.global, &Arc::new(Bars::new(self.printer))).artifact_module()?)
     }
-    if let Some(sources) = &args.sources {
-        command.arg("--sources").arg(sources);
+
+    /// Returns the packages that the sandbox's Python has, in the form of recipes' names.
+    pub(super) fn in_sandbox(&self) -> anyhow::Result<BTreeSet<String>> {
+        let listed = fs::read_to_string(self.artifact()?.with_file_name("MANIFEST"));
+        let listed = listed.context("cannot read what the sandbox has")?;
+        let lines = listed.lines().filter_map(|line| line.strip_prefix("package "));
+        Ok(lines.filter_map(|line| line.split(' ').next()).map(normal).collect())
     }
-    if global.quiet {
-        command.arg("--quiet");
-    }
-    // The build asks the sandbox's Python for its configuration.
-    if let Some(cache) = cache(global) {
-        command.env("BELLJAR_CACHE", cache);
-    }
-    if let Some(wheel) = &global.wheel {
-        command.env("BELLJAR_WHEEL", wheel);
-    }
-    command.env_remove("BELLJAR_BUNDLE").stdin(Stdio::null()).stderr(Stdio::inherit());
-    let output = command.output().map_err(|source| {
-        anyhow!(source).context("building packages needs python3 3.11.4 or newer with pip and venv")
-    })?;
-    match serde_json::from_slice(&output.stdout) {
-        Ok(Report::Wheel(wheel)) => Ok(wheel),
-        Ok(Report::Usage(text)) => Err(Usage::new(text).into()),
-        Ok(Report::Error(text)) => Err(anyhow!(text)),
-        Err(_) => Err(anyhow!("the build ended without a result ({})", output.status)),
+
+    /// Runs the build, which reports its progress on standard error.
+    fn run(&self, requirement: &str, options: &[(&str, &OsStr)]) -> anyhow::Result<Built> {
+        let (global, artifact) = (self.global, self.artifact()?);
+        let root =
+            artifact.parent().and_then(Path::parent).context("the cache has no directory")?;
+        let programs = programs().context("cannot write the programs of the build")?;
+        let mut command = Command::new("python3");
+        command
+            .arg(programs.path().join("build.py"))
+            .arg("--temporary")
+            .arg(requirement)
+            .arg("--cache")
+            .arg(root.join("compiler"))
+            .arg("--artifact")
+            .arg(&artifact)
+            .arg("--belljar")
+            .arg(std::env::current_exe().context("cannot find this command's file")?);
+        for (option, value) in options {
+            command.arg(option).arg(value);
+        }
+        if global.quiet {
+            command.arg("--quiet");
+        }
+        // The build asks the sandbox's Python for its configuration.
+        if let Some(cache) = cache(global) {
+            command.env("BELLJAR_CACHE", cache);
+        }
+        if let Some(wheel) = &global.wheel {
+            command.env("BELLJAR_WHEEL", wheel);
+        }
+        command.env_remove("BELLJAR_BUNDLE").stdin(Stdio::null()).stderr(Stdio::inherit());
+        let output = command.output().map_err(|source| {
+            anyhow!(source)
+                .context("building packages needs python3 3.11.4 or newer with pip and venv")
+        })?;
+        match serde_json::from_slice(&output.stdout) {
+            Ok(Report::Wheel(wheel)) => Ok(wheel),
+            Ok(Report::Usage(text)) => Err(Usage::new(text).into()),
+            Ok(Report::Error(text)) => Err(anyhow!(text)),
+            Err(_) => Err(anyhow!("the build ended without a result ({})", output.status)),
+        }
     }
 }
 

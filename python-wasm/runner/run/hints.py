@@ -29,15 +29,18 @@ _INSTEAD = {
 # Built-in images with packages, by the modules that only they have.
 _IN_IMAGES = {
     "altair": "charts",
+    "coverage": "test",
     "docx": "office",
     "docxtpl": "office",
     "faker": "text",
     "fpdf": "office",
+    "hypothesis": "test",
     "nltk": "text",
     "pdfminer": "office",
     "pdfplumber": "office",
     "plotly": "charts",
     "pptx": "office",
+    "pytest": "test",
     "textblob": "text",
 }
 _NETWORK_PACKAGES = frozenset(

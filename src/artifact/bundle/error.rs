@@ -76,11 +76,18 @@ pub enum BundleError {
         /// Why it is impossible.
         reason: String,
     },
-    /// The image has native packages, whose code bundles do not contain.
-    #[error("the image {image} has native packages, which a bundle cannot contain")]
+    /// The native code of an image's package cannot be used.
+    #[error("the native module {module} of the image {image} cannot be loaded from the bundle \
+             {path}", path = path.display())]
     Native {
+        /// The bundle.
+        path: PathBuf,
         /// The image.
         image: String,
+        /// Name of the module.
+        module: String,
+        /// Cause of the failure.
+        source: Cause,
     },
     /// A runtime that runs from a bundle cannot make or change bundles.
     #[error("cannot {action}: this runtime runs from the bundle {path}, which is read-only",
@@ -154,19 +161,22 @@ impl Hint for BundleError {
                  bundle --help`"
                     .into()
             }
-            Self::Code { source, .. } if is_not_executable(source) => {
+            Self::Code { source, .. } | Self::Native { source, .. }
+                if is_not_executable(source) =>
+            {
                 "its file system must not be mounted with noexec, and nothing may forbid this \
                  process to map a file as code"
                     .into()
             }
-            Self::Code { .. } => "make it again with this build of belljar".into(),
+            Self::Code { .. } | Self::Native { .. } => {
+                "make it again with this build of belljar".into()
+            }
             Self::NoCompiler => {
                 "name a bundle with --bundle or BELLJAR_BUNDLE; `belljar bundle` of a \
                                  build that has the compiler makes one"
                     .into()
             }
             Self::Target { .. } => "`belljar bundle --help` says which there are".into(),
-            Self::Native { .. } => "run it from a cache, without --bundle".into(),
             Self::Fixed { .. } => "do it in a cache, without --bundle and BELLJAR_BUNDLE".into(),
         })
     }

@@ -159,15 +159,17 @@ pub(super) fn check_sizes(root: &Path, manifest: &Manifest) -> Result<(), Bundle
 
 /// Verifies every file against its hash.
 pub(super) fn check_contents(root: &Path, manifest: &Manifest) -> Result<(), BundleError> {
-    let check = |file: &Stored| {
-        let path = root.join(&file.path);
-        let hash = hash(&path).map_err(BundleError::io("read", &path))?;
-        if HEXLOWER.encode(hash.as_bytes()) == file.blake3 {
-            return Ok(());
-        }
-        Err(damaged(root, file, "is not the one that was written"))
-    };
-    apart(|| manifest.files.par_iter().try_for_each(check))
+    apart(|| manifest.files.par_iter().try_for_each(|file| check_content(root, file)))
+}
+
+/// Verifies one file against its hash.
+pub(super) fn check_content(root: &Path, file: &Stored) -> Result<(), BundleError> {
+    let path = root.join(&file.path);
+    let hash = hash(&path).map_err(BundleError::io("read", &path))?;
+    if HEXLOWER.encode(hash.as_bytes()) == file.blake3 {
+        return Ok(());
+    }
+    Err(damaged(root, file, "is not the one that was written"))
 }
 
 fn hash(path: &Path) -> io::Result<blake3::Hash> {

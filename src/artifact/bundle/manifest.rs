@@ -35,6 +35,9 @@ pub(crate) struct Manifest {
     pub tier: Tier,
     /// Top-level modules that its library omits.
     pub left_out: Vec<String>,
+    /// Key of the linker, if there are images with native packages.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub linking: Option<String>,
     /// Names of the images.
     pub images: Vec<String>,
     /// All other files, by path.
@@ -126,7 +129,12 @@ pub(super) fn read(root: &Path, hash: Option<&str>) -> Result<Manifest, BundleEr
     }
     let artifact = Artifact::in_bundle(Path::new(""));
     let library = [artifact.library_zip(), artifact.font_data()];
-    let needed = [Path::new(super::CODE), &library[0], &library[1]];
+    let code = if listed(super::OPEN_CODE) {
+        super::OPEN_CODE
+    } else {
+        super::CODE
+    };
+    let needed = [Path::new(code), &library[0], &library[1]];
     if let Some(file) = needed.iter().find(|path| !path.to_str().is_some_and(listed)) {
         return Err(damaged(format!("its manifest does not list {}", file.display())));
     }

@@ -35,6 +35,12 @@ impl NativeModule {
         let name = path.strip_suffix(ENDING)?;
         Some(name.strip_suffix("/__init__").unwrap_or(name).replace('/', "."))
     }
+
+    /// Whether every image imports a module that uses this one if it is there. It must then be
+    /// linked before anything is imported.
+    pub(crate) fn replaces_imported(&self) -> bool {
+        self.name == "_decimal"
+    }
 }
 
 /// Asks the guest for the addresses of its objects.

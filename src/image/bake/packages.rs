@@ -1,6 +1,7 @@
 //! Pure Python packages for an image: downloads, locks and packs them into one file.
 
 use std::collections::BTreeMap;
+use std::error::Error;
 use std::fs::{self, File};
 use std::io::{self, BufReader, Read};
 use std::path::{Path, PathBuf};
@@ -10,10 +11,9 @@ use belljar_files::Packed;
 use serde::{Deserialize, Serialize};
 
 use super::extensions::NativeModule;
+use crate::artifact::cache::pip::{self, PipError};
 use crate::artifact::cache::seal::{self, hash_bytes, hash_file};
-use crate::artifact::cache::{
-    Cache, CacheError, create_atomically, create_sealed, not_upgraded, pip,
-};
+use crate::artifact::cache::{Cache, CacheError, create_atomically, create_sealed, not_upgraded};
 use crate::artifact::read_archive;
 use crate::image::error::BakeError;
 use crate::image::recipe::Recipe;
@@ -60,81 +60,213 @@ pub(crate) struct StoredRecipe {
 #[derive(Debug, Default, Serialize, Deserialize)]
 struct LockFile {
     requirements: Vec<String>,
+    #[serde(default)]
     package: Vec<LockedPackage>,
+    /// Packages that are built here.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    built: Vec<LockedSource>,
 }
 
-/// Downloads the recipe's packages into the cache. The first download writes versions and hashes
-/// next to the recipe; later downloads use them.
-pub(crate) fn lock_packages(
-    cache: &Cache,
-    recipe: &Recipe,
-    recipe_path: &Path,
-    progress: &dyn Progress,
-) -> Result<Vec<LockedPackage>, BakeError> {
-    let wheels = copy_wheels(cache, recipe, recipe_path)?;
-    if recipe.packages.is_empty() {
-        return Ok(wheels);
+/// A package that is built from its source. Its wheel may differ between machines.
+#[derive(Debug, PartialEq, Serialize, Deserialize)]
+struct LockedSource {
+    name: String,
+    version: String,
+    /// SHA-256 of its source.
+    source: String,
+}
+
+/// Builds packages with native code for recipes.
+pub trait PackageBuilder {
+    /// Whether to build a package even if the package index has a version of pure Python.
+    fn is_preferred(&self, name: &str) -> bool;
+
+    /// Builds a package, given as `NAME` or `NAME==VERSION`.
+    ///
+    /// # Errors
+    ///
+    /// If it cannot be built.
+    fn build(&self, requirement: &str) -> Result<BuiltPackage, Box<dyn Error + Send + Sync>>;
+}
+
+/// A package that was built.
+#[derive(Clone, Debug)]
+pub struct BuiltPackage {
+    wheel: PathBuf,
+    source: String,
+}
+
+impl BuiltPackage {
+    /// Names the wheel, and the SHA-256 of the package's source.
+    pub fn new(wheel: impl Into<PathBuf>, source: impl Into<String>) -> Self {
+        Self {
+            wheel: wheel.into(),
+            source: source.into(),
+        }
     }
-    let lock_path = recipe_path.with_extension("lock");
-    let lock: LockFile = match fs::read_to_string(&lock_path) {
-        Ok(text) => {
-            toml::from_str(&text).map_err(|e| broken(recipe, &lock_path, &e.to_string()))?
+}
+
+/// The packages of a recipe, and what obtains them.
+pub(crate) struct Shop<'a> {
+    pub cache: &'a Cache,
+    pub recipe: &'a Recipe,
+    pub recipe_path: &'a Path,
+    pub builder: Option<&'a dyn PackageBuilder>,
+    pub progress: &'a dyn Progress,
+}
+
+impl Shop<'_> {
+    /// Downloads or builds the recipe's packages into the cache. The first time, this writes
+    /// versions and hashes next to the recipe; later, it uses them.
+    pub(crate) fn lock(&self) -> Result<Vec<LockedPackage>, BakeError> {
+        let wheels = self.copy_wheels()?;
+        if self.recipe.packages.is_empty() {
+            return Ok(wheels);
         }
-        Err(_) => LockFile::default(),
-    };
-    let locked = (lock.requirements == recipe.packages).then_some(lock.package);
-    let requirements = match &locked {
-        Some(packages) => packages.iter().map(LockedPackage::pin).collect(),
-        None => recipe.packages.clone(),
-    };
-    let packages = download(cache, recipe, &requirements, progress)?;
-    match locked {
-        Some(expected) if expected != packages => {
-            Err(broken(recipe, &lock_path, "its hashes are not those of the downloaded files"))
+        let path = self.recipe_path.with_extension("lock");
+        let lock: LockFile = match fs::read_to_string(&path) {
+            Ok(text) => toml::from_str(&text).map_err(|e| self.broken(&path, &e.to_string()))?,
+            Err(_) => LockFile::default(),
+        };
+        if lock.requirements == self.recipe.packages {
+            return Ok([self.follow(&lock, &path)?, wheels].concat());
         }
-        Some(_) => Ok([packages, wheels].concat()),
-        None => {
-            let lock = LockFile {
-                requirements: recipe.packages.clone(),
-                package: packages.clone(),
+        let requirements = &self.recipe.packages;
+        let (built, pure) = self.sort(requirements)?;
+        let (native, built) = self.build(&built)?;
+        let lock = LockFile {
+            requirements: requirements.clone(),
+            package: pure,
+            built,
+        };
+        let text = toml::to_string(&lock).map_err(|e| self.broken(&path, &e.to_string()))?;
+        create_atomically(&path, |file| io::Write::write_all(file, text.as_bytes()))?;
+        Ok([lock.package, native, wheels].concat())
+    }
+
+    /// Obtains the packages of a lock file.
+    fn follow(&self, lock: &LockFile, path: &Path) -> Result<Vec<LockedPackage>, BakeError> {
+        let pins: Vec<String> = lock.package.iter().map(LockedPackage::pin).collect();
+        let packages = match &pins[..] {
+            [] => Vec::new(),
+            pins => self.download(pins)?,
+        };
+        if packages != lock.package {
+            return Err(self.broken(path, "its hashes are not those of the downloaded files"));
+        }
+        let pins: Vec<String> =
+            lock.built.iter().map(|built| format!("{}=={}", built.name, built.version)).collect();
+        let (native, built) = self.build(&pins)?;
+        if built != lock.built {
+            return Err(self.broken(path, "its hashes are not those of the sources"));
+        }
+        Ok([packages, native].concat())
+    }
+
+    /// Downloads the packages that are pure Python, and returns the requirements to build.
+    fn sort(
+        &self,
+        requirements: &[String],
+    ) -> Result<(Vec<String>, Vec<LockedPackage>), BakeError> {
+        let Some(builder) = self.builder else {
+            return Ok((Vec::new(), self.download(requirements)?));
+        };
+        let is_built = |requirement: &&String| {
+            let name = requirement.split("==").next().unwrap_or_default();
+            builder.is_preferred(name)
+        };
+        let (mut built, others): (Vec<&String>, Vec<&String>) =
+            requirements.iter().partition(is_built);
+        let others: Vec<String> = others.into_iter().cloned().collect();
+        let pure = match &others[..] {
+            [] => Vec::new(),
+            others => match self.download(others) {
+                Err(error) if is_unavailable(&error) => {
+                    let mut pure = Vec::new();
+                    for one in others {
+                        match self.download(std::slice::from_ref(one)) {
+                            Err(error) if is_unavailable(&error) => built.push(one),
+                            found => pure.extend(found?),
+                        }
+                    }
+                    pure
+                }
+                found => found?,
+            },
+        };
+        Ok((built.into_iter().cloned().collect(), pure))
+    }
+
+    /// Builds packages, and copies their wheels into the cache.
+    fn build(
+        &self,
+        requirements: &[String],
+    ) -> Result<(Vec<LockedPackage>, Vec<LockedSource>), BakeError> {
+        let mut built = (Vec::new(), Vec::new());
+        for requirement in requirements {
+            let unusable = |why: String| BakeError::Package {
+                image: self.recipe.name.clone(),
+                package: requirement.clone(),
+                why,
             };
-            let text =
-                toml::to_string(&lock).map_err(|e| broken(recipe, &lock_path, &e.to_string()))?;
-            create_atomically(&lock_path, |file| io::Write::write_all(file, text.as_bytes()))?;
-            Ok([packages, wheels].concat())
+            let builder = self.builder.ok_or_else(|| {
+                unusable("needs native code: make the image with the command belljar".into())
+            })?;
+            let made = builder.build(requirement);
+            let made = made.map_err(|e| unusable(format!("cannot be built: {e}")))?;
+            let package = self.copy_wheel(&made.wheel)?;
+            built.1.push(LockedSource {
+                name: package.name.clone(),
+                version: package.version.clone(),
+                source: made.source,
+            });
+            built.0.push(package);
         }
+        Ok(built)
     }
-}
 
-/// Copies the recipe's wheel files into the cache.
-fn copy_wheels(
-    cache: &Cache,
-    recipe: &Recipe,
-    recipe_path: &Path,
-) -> Result<Vec<LockedPackage>, BakeError> {
-    let mut packages = Vec::new();
-    for wheel in &recipe.wheels {
-        let path = recipe_path.parent().unwrap_or(Path::new("")).join(wheel);
-        let folder = cache.dir(WHEELS)?;
+    /// Copies the recipe's wheel files into the cache.
+    fn copy_wheels(&self) -> Result<Vec<LockedPackage>, BakeError> {
+        let folder = self.recipe_path.parent().unwrap_or(Path::new(""));
+        self.recipe.wheels.iter().map(|wheel| self.copy_wheel(&folder.join(wheel))).collect()
+    }
+
+    fn copy_wheel(&self, path: &Path) -> Result<LockedPackage, BakeError> {
+        let folder = self.cache.dir(WHEELS)?;
         let mut copy = tempfile::NamedTempFile::new_in(&folder)
             .map_err(CacheError::io("create a file in", &folder))?;
         // To open another kind of file may wait for ever.
-        let metadata = fs::metadata(&path).map_err(CacheError::io("open", &path))?;
+        let metadata = fs::metadata(path).map_err(CacheError::io("open", path))?;
         if !metadata.is_file() || metadata.len() > MAX_WHEEL {
-            return Err(broken(recipe, &path, "it is not a file, or too large"));
+            return Err(self.broken(path, "it is not a file, or too large"));
         }
-        let file = File::open(&path).map_err(CacheError::io("open", &path))?;
-        io::copy(&mut file.take(MAX_WHEEL), &mut copy).map_err(CacheError::io("copy", &path))?;
-        let package = package_of(recipe, &path, hash_file(copy.path())?)?;
+        let file = File::open(path).map_err(CacheError::io("open", path))?;
+        io::copy(&mut file.take(MAX_WHEEL), &mut copy).map_err(CacheError::io("copy", path))?;
+        let package = package_of(self.recipe, path, hash_file(copy.path())?)?;
         if !TAGS.iter().any(|tag| package.file.ends_with(tag)) {
-            return Err(broken(recipe, &path, "it is for another platform than belljar's"));
+            return Err(self.broken(path, "it is for another platform than belljar's"));
         }
-        let kept = package.wheel(cache);
+        let kept = package.wheel(self.cache);
         copy.persist(&kept)
             .map_err(|e| CacheError::io("rename a finished file to", &kept)(e.error))?;
-        packages.push(package);
+        Ok(package)
     }
-    Ok(packages)
+
+    fn download(&self, requirements: &[String]) -> Result<Vec<LockedPackage>, BakeError> {
+        download(self.cache, self.recipe, requirements, self.progress)
+    }
+
+    fn broken(&self, path: &Path, why: &str) -> BakeError {
+        broken(self.recipe, path, why)
+    }
+}
+
+/// Whether pip found no wheel of pure Python.
+fn is_unavailable(error: &BakeError) -> bool {
+    let BakeError::Download { source, .. } = error else {
+        return false;
+    };
+    matches!(source, PipError::Failed { message, .. } if message.contains("No matching distribution"))
 }
 
 /// Endings of the names of wheels that can be used.
@@ -388,6 +520,63 @@ mod tests {
         // Both are found, so that the second is refused by name.
         let modules = native_modules(&cache, "own", &[native.clone(), native]).unwrap();
         assert_eq!(modules.iter().map(|m| m.name.as_str()).collect::<Vec<_>>(), ["tea.cup"; 2]);
+    }
+
+    /// Builds each package as the same wheel, from a source with this hash.
+    struct Maker {
+        wheel: PathBuf,
+        source: &'static str,
+    }
+
+    impl PackageBuilder for Maker {
+        fn is_preferred(&self, name: &str) -> bool {
+            name == "tea"
+        }
+
+        fn build(&self, requirement: &str) -> Result<BuiltPackage, Box<dyn Error + Send + Sync>> {
+            match requirement {
+                "tea" | "tea==1" => Ok(BuiltPackage::new(&self.wheel, self.source)),
+                other => Err(other.into()),
+            }
+        }
+    }
+
+    #[test]
+    fn a_package_with_native_code_is_built_and_its_source_is_locked() {
+        let dir = tempfile::tempdir().unwrap();
+        let cache = Cache::open(Some(dir.path().join("cache"))).unwrap();
+        let made = package_with(&cache, &["tea/cup.cpython-315-belljar_wasm32.wasm".to_owned()]);
+        let wheel = dir.path().join(format!("tea-1-cp315-cp315{}", TAGS[1]));
+        fs::copy(made.wheel(&cache), &wheel).unwrap();
+        let path = dir.path().join("own.toml");
+        let recipe = Recipe::parse("name = \"own\"\npackages = [\"tea\"]", &path).unwrap();
+        let lock = |source: Option<&'static str>| {
+            let maker = source.map(|source| Maker {
+                wheel: wheel.clone(),
+                source,
+            });
+            let shop = Shop {
+                cache: &cache,
+                recipe: &recipe,
+                recipe_path: &path,
+                builder: maker.as_ref().map(|maker| maker as &dyn PackageBuilder),
+                progress: &Silent,
+            };
+            shop.lock()
+        };
+        let first = lock(Some("5ca1ab1e")).unwrap();
+        assert_eq!((first[0].pin().as_str(), first[0].sha256 == made.sha256), ("tea==1", true));
+        assert!(first[0].is_native() && first[0].wheel(&cache).is_file());
+        let text = fs::read_to_string(path.with_extension("lock")).unwrap();
+        assert!(text.contains("[[built]]") && text.contains("5ca1ab1e"), "{text}");
+        // Another build of the same source may differ.
+        let other = package_with(&cache, &["tea/pot.cpython-315-belljar_wasm32.wasm".to_owned()]);
+        fs::copy(other.wheel(&cache), &wheel).unwrap();
+        assert_eq!(lock(Some("5ca1ab1e")).unwrap()[0].sha256, other.sha256);
+        let error = lock(Some("0ddba11")).unwrap_err().to_string();
+        assert!(error.contains("are not those of the sources"), "{error}");
+        let error = lock(None).unwrap_err().to_string();
+        assert!(error.contains("tea==1 needs native code"), "{error}");
     }
 
     /// A package in the cache with `files` files, so that packing takes a while.

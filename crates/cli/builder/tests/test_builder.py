@@ -15,6 +15,7 @@ import pytest
 sys.path.insert(0, str(Path(__file__).parent.parent))
 
 import compiler
+import kept
 import recipe
 import rust
 import toolchain
@@ -128,9 +129,10 @@ def test_the_compiler_leaves_out_what_means_this_machine():
     assert compiler.kept(given) == ["-O3", "-I/y", "-I/x/include", "-DX=1", "a.c"]
 
 
-def test_a_requirement_has_a_version():
+def test_a_requirement_is_a_name_with_or_without_a_version():
     assert wanted("orjson==3.13.0") == ("orjson", "3.13.0")
-    for text in ("orjson", "orjson>=3", "--x==1", "a b==1", "../a==1"):
+    assert wanted("orjson") == ("orjson", None)
+    for text in ("orjson==", "orjson>=3", "--x==1", "a b==1", "../a==1"):
         with pytest.raises(toolchain.UsageError):
             wanted(text)
 
@@ -260,3 +262,36 @@ def test_a_rust_module_is_where_maturin_would_put_it(tmp_path):
     with zipfile.ZipFile(made) as archive:
         assert "x/x.wasm" in archive.namelist()
         assert "x/__init__.py" in archive.namelist()
+
+
+def test_a_wheel_is_kept_by_what_it_depends_on(tmp_path):
+    tools = nullcontext()
+    tools.folder = Path("runtime-1")
+
+    def known(version, **changes):
+        plan = recipe.Plan("My.Pack", version, {}, tmp_path)
+        plan.source = "5ca1ab1e"
+        plan.path = tmp_path / "recipe.toml"
+        plan.path.write_text(changes.get("recipe", ""))
+        tools.folder = Path(changes.get("runtime", "runtime-1"))
+        return kept.Kept(tmp_path / "built", plan, tools)
+
+    for version in ("1.9", "1.10"):
+        fresh = known(version)
+        assert fresh.find() is None
+        with fresh.making() as out:
+            out.mkdir()
+            packed(out / f"my_pack-{version}-any.whl", INFO)
+            assert fresh.keep(out / f"my_pack-{version}-any.whl")["source"] == "5ca1ab1e"
+    assert Path(known("1.9").find()["path"]).name == "my_pack-1.9-any.whl"
+    # Without a version it is the newest.
+    newest = known(None)
+    found = newest.find()
+    assert Path(found["path"]).name == "my_pack-1.10-any.whl"
+    assert newest.plan.version == "1.10"
+    assert known("1.9", recipe="library = []").find() is None
+    assert known("1.9", runtime="runtime-2").find() is None
+    with Path(found["path"]).open("ab") as wheel:
+        wheel.write(b"x")
+    assert known("1.10").find() is None
+    assert not [*(tmp_path / "built").rglob("making-*")]

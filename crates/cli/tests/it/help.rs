@@ -2,7 +2,7 @@ use super::*;
 
 #[test]
 fn every_page_of_help() {
-    let commands: [&[&str]; 22] = [
+    let commands: [&[&str]; 23] = [
         &[],
         &["run"],
         &["replay"],
@@ -17,6 +17,7 @@ fn every_page_of_help() {
         &["image", "list"],
         &["image", "inspect"],
         &["image", "build"],
+        &["image", "make"],
         &["image", "remove"],
         &["bundle"],
         &["package"],

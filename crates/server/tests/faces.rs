@@ -6,6 +6,8 @@ mod containers;
 mod guest;
 #[path = "faces/process.rs"]
 mod process;
+#[path = "faces/streams.rs"]
+mod streams;
 
 use std::collections::BTreeSet;
 use std::net::SocketAddr;

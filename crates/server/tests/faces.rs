@@ -139,6 +139,32 @@ async fn a_fork_names_the_run_after_which_it_was_made() {
 }
 
 #[tokio::test]
+async fn a_path_that_is_not_utf_8_is_refused_in_the_format_of_its_face() {
+    let server = server().await;
+    let message = |body: &Value| body["message"].is_string();
+    let cases: [(&str, fn(&Value) -> bool); 8] = [
+        ("/v1/containers/%FF", |body| {
+            body["error"]["code"] == "bad_path"
+                && body["error"]["type"] == "invalid_request_error"
+                && body["error"]["param"].is_null()
+        }),
+        ("/v1/runs/%FF/files/a", |body| body["code"] == "bad_path" && body["status"] == 400),
+        ("/sandboxes/%FF", |body| body["code"] == 400 && body["message"].is_string()),
+        ("/filesystem.Filesystem/%FF", |body| body["code"] == "invalid_argument"),
+        ("/api/kernels/%C3%28", message),
+        ("/judge0/submissions/%FF", |body| body["error"].is_string()),
+        ("/librechat/files/%FF", |body| body["error"].is_string()),
+        ("/api/v2/%FF", message),
+    ];
+    for (path, is_own) in cases {
+        let (status, body) = ask(server, "GET", path, &Value::Null).await;
+        let json = serde_json::from_str(&body).unwrap_or_else(|_| panic!("{path}: {body}"));
+        assert!(status == 400 && is_own(&json), "{path}: {status} {body}");
+    }
+    assert_eq!(ask(server, "GET", "/v1/runs/%C3%A4/files/a", &Value::Null).await.0, 404);
+}
+
+#[tokio::test]
 async fn other_services_are_answered_in_their_own_form() {
     let server = server().await;
     let body = json!({"language": "python", "version": "*", "files": [{"content": "stdin"}], "stdin": "in"});

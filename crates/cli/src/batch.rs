@@ -58,7 +58,7 @@ pub(super) fn batch(
     let bars = Arc::new(Bars::beside_results(printer));
     let place = match link {
         #[cfg(feature = "server")]
-        Some(link) => Place::Elsewhere(link.patient(PATIENCE)),
+        Some(link) => Place::Elsewhere(Box::new(link.patient(PATIENCE))),
         #[cfg(not(feature = "server"))]
         Some(never) => match never {},
         None => Place::Here(here(args, jobs, global, &bars, printer)?),

@@ -63,7 +63,7 @@ struct Refused<'a> {
 pub(super) enum Place {
     Here(Runtime),
     #[cfg(feature = "server")]
-    Elsewhere(Link),
+    Elsewhere(Box<Link>),
 }
 
 impl Place {

@@ -87,9 +87,9 @@ pub(crate) async fn follow(
             let next = tokio::select! {
                 biased;
                 next = events.next(link) => next,
-                line = answer(&mut question) => {
+                typed = answer(&mut question) => {
                     let id = question.take().map(|(id, _)| id).unwrap_or_default();
-                    reply(link, &id, line).await?;
+                    reply(link, &id, typed).await?;
                     continue;
                 }
             };
@@ -195,10 +195,10 @@ async fn answer(question: &mut Question<'_>) -> Option<String> {
 }
 
 /// Sends the answer to a call. The code may no longer wait for it.
-async fn reply(link: &Link, id: &str, line: Option<String>) -> Result<(), RemoteError> {
+async fn reply(link: &Link, id: &str, typed: Option<String>) -> Result<(), RemoteError> {
     let path = format!("/v1/calls/{id}");
     let ask = Ask {
-        body: json!({"answer": line}).to_string().into(),
+        body: json!({"answer": typed}).to_string().into(),
         // It is answered once; after that the call is unknown.
         is_repeatable: true,
         ..Ask::new(Method::POST, &path)

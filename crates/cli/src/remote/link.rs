@@ -18,7 +18,7 @@ use super::RemoteError;
 use crate::exit::Usage;
 
 /// How long a server may be silent, beyond the time that a run may take.
-pub(super) const SILENCE: Duration = Duration::from_secs(60);
+pub(super) const SILENCE: Duration = Duration::from_mins(1);
 /// How often a request is sent again, and the first pause; it doubles each time.
 const RETRIES: u32 = 4;
 const PAUSE: Duration = Duration::from_millis(100);

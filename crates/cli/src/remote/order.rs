@@ -17,7 +17,7 @@ use crate::exit::Usage;
 /// Larger files go into parts of a form.
 const INLINE: u64 = 256 << 10;
 /// How long a run may take whose request names no limit: the largest that servers allow by default.
-const LONGEST_RUN: Duration = Duration::from_secs(600);
+const LONGEST_RUN: Duration = Duration::from_mins(10);
 
 /// A request for a server.
 pub(crate) struct Order {

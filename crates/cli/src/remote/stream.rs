@@ -39,7 +39,7 @@ impl Events {
     pub(super) async fn next(&mut self, link: &Link) -> Result<Option<Sent>, RemoteError> {
         loop {
             while let Some(event) = self.take() {
-                let event = event.ok_or_else(|| link.strange(StatusCode::OK))?;
+                let event = event.map_err(|()| link.strange(StatusCode::OK))?;
                 if !event.data.is_empty() {
                     return Ok(Some(event));
                 }
@@ -56,7 +56,7 @@ impl Events {
     }
 
     /// Takes the text up to the end of an event, and the event if the text is valid.
-    fn take(&mut self) -> Option<Option<Sent>> {
+    fn take(&mut self) -> Option<Result<Sent, ()>> {
         let start = self.searched.saturating_sub(1);
         let found = self.held[start..].windows(2).position(|pair| pair == b"\n\n");
         let Some(length) = found.map(|at| start + at) else {
@@ -66,7 +66,7 @@ impl Events {
         let event = self.held.split_to(length);
         self.held.advance(2);
         self.searched = 0;
-        Some(parse(&event))
+        Some(parse(&event).ok_or(()))
     }
 }
 
@@ -79,7 +79,7 @@ fn parse(text: &[u8]) -> Option<Sent> {
         };
         match name {
             b"id" => event.id = str::from_utf8(value).ok()?.parse().ok()?,
-            b"event" => event.name = str::from_utf8(value).ok()?.to_owned(),
+            b"event" => str::from_utf8(value).ok()?.clone_into(&mut event.name),
             b"data" => event.data.extend_from_slice(value),
             _ => {}
         }

@@ -1,9 +1,7 @@
 //! Commands on a server: the tests of `run` and `batch` again, and failures of the server.
 
 use std::net::{TcpListener, TcpStream};
-use std::process::ChildStdin;
 use std::sync::OnceLock;
-use std::thread;
 
 use super::*;
 
@@ -17,7 +15,7 @@ const ELSEWHERE: bool = true;
 /// The server of all tests of this process. It ends with its standard input.
 struct Shared {
     url: String,
-    _ends: ChildStdin,
+    _child: Child,
 }
 
 fn server() -> &'static str {
@@ -35,7 +33,7 @@ fn server() -> &'static str {
         let ready: Value = serde_json::from_str(&line).unwrap();
         Shared {
             url: ready["url"].as_str().unwrap().to_owned(),
-            _ends: child.stdin.take().unwrap(),
+            _child: child,
         }
     };
     &SERVER.get_or_init(start).url
@@ -93,7 +91,7 @@ fn a_server_that_cannot_be_used_is_named() {
     assert!(gone.stderr.contains("hint: start it with belljar serve"), "{}", gone.stderr);
     let wrong = ran("ftp://x").exits(2);
     assert!(wrong.stderr.contains("is not the address of a server"), "{}", wrong.stderr);
-    let with_key = super::server::Server::start(&[]);
+    let with_key = server::Server::start(&[]);
     let refused = ran(&format!("http://{}", with_key.address)).exits(2);
     assert!(refused.stderr.contains("a key is required"), "{}", refused.stderr);
     assert!(refused.stderr.contains("hint: set BELLJAR_KEY"), "{}", refused.stderr);
@@ -120,11 +118,11 @@ fn answering(answer: impl Into<Vec<u8>>) -> String {
     let listener = TcpListener::bind("127.0.0.1:0").unwrap();
     let url = format!("http://{}", listener.local_addr().unwrap());
     let answer = answer.into();
-    thread::spawn(move || {
+    std::thread::spawn(move || {
         for stream in listener.incoming() {
             let (mut stream, answer) = (stream.unwrap(), answer.clone());
-            thread::spawn(move || {
-                let _ = stream.read(&mut [0; 65536]);
+            std::thread::spawn(move || {
+                let _ = stream.read(&mut vec![0; 65536]);
                 let _ = stream.write_all(&answer);
             });
         }
@@ -175,14 +173,14 @@ fn cutting(server: &str, first: usize) -> String {
     let target = server.strip_prefix("http://").unwrap().to_owned();
     let listener = TcpListener::bind("127.0.0.1:0").unwrap();
     let url = format!("http://{}", listener.local_addr().unwrap());
-    thread::spawn(move || {
+    std::thread::spawn(move || {
         for (number, stream) in listener.incoming().enumerate() {
             let (client, target) = (stream.unwrap(), target.clone());
             let most = first + number * 400;
-            thread::spawn(move || {
+            std::thread::spawn(move || {
                 let server = TcpStream::connect(target).unwrap();
                 let (mut from, mut to) = (client.try_clone().unwrap(), server.try_clone().unwrap());
-                thread::spawn(move || std::io::copy(&mut from, &mut to));
+                std::thread::spawn(move || std::io::copy(&mut from, &mut to));
                 let _ = std::io::copy(&mut (&server).take(most as u64), &mut &client);
                 let _ = client.shutdown(std::net::Shutdown::Both);
                 let _ = server.shutdown(std::net::Shutdown::Both);

@@ -1,5 +1,10 @@
 //! The command: every subcommand as a process, with the engine behind it.
 
+#![cfg_attr(
+    all(feature = "server", unix),
+    expect(clippy::duplicate_mod, reason = "the tests of `run` and `batch` run twice")
+)]
+
 mod bare;
 mod batch;
 mod bundle;

@@ -223,6 +223,8 @@ export interface Outcome {
   readonly interpreter_crashed?: boolean;
   /** Reads a file of the run, by its path in `files` or `plots`. */
   read(path: string): Promise<Buffer>;
+  /** Throws a `RunError` if the code failed; otherwise returns this outcome. */
+  raiseForError(): this;
 }
 
 export interface ToolCall {
@@ -391,6 +393,12 @@ export class BelljarError extends Error {
   readonly blame: 'caller' | 'guest' | 'engine' | 'machine';
   readonly hint?: string;
   readonly reasons?: readonly unknown[];
+}
+
+/** The code of a run failed: what `Outcome.raiseForError` throws. */
+export class RunError extends Error {
+  readonly name: 'RunError';
+  readonly outcome: Outcome;
 }
 
 /** Thrown by a tool to show the message to the code. */

@@ -1,6 +1,6 @@
 'use strict';
 
-const { BelljarError, ToolError, argument, asked } = require('./lib/errors.js');
+const { BelljarError, RunError, ToolError, argument, asked } = require('./lib/errors.js');
 const { checked, request, tooling, watched } = require('./lib/requests.js');
 const remote = require('./lib/remote.js');
 const { EventStream } = require('./lib/stream.js');
@@ -16,10 +16,16 @@ function frozen(value) {
   return value;
 }
 
-/** Makes an outcome object with a method to read the run's files. */
+/** Makes an outcome object with methods to read the run's files, and to throw its error. */
 function outcomeOf(text, read) {
   const outcome = JSON.parse(text);
   Object.defineProperty(outcome, 'read', { value: (path) => asked(() => read(path)) });
+  Object.defineProperty(outcome, 'raiseForError', {
+    value: () => {
+      if (outcome.error !== null) throw new RunError(outcome);
+      return outcome;
+    },
+  });
   return frozen(outcome);
 }
 
@@ -223,4 +229,4 @@ function connect(options = {}) {
   return new Runtime(OWN, new remote.Runtime({ url, key, timeout, retries }));
 }
 
-module.exports = { BelljarError, EventStream, Files, Runtime, Session, ToolError, connect };
+module.exports = { BelljarError, EventStream, Files, RunError, Runtime, Session, ToolError, connect };

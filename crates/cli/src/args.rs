@@ -40,14 +40,28 @@ pub(super) struct BatchArgs {
     #[arg(value_name = "FILE", default_value = "-", hide_default_value = true)]
     #[arg(value_hint = ValueHint::FilePath)]
     pub(super) file: PathBuf,
-    /// Concurrent runs [default: the number of processors]
+    /// Concurrent runs [default: the number of processors; on a server 16]
     #[arg(short, long, value_name = "N", value_parser = clap::value_parser!(u16).range(1..=4096))]
     pub(super) jobs: Option<u16>,
     /// Write outcomes as they finish, not in input order
     #[arg(long)]
     pub(super) unordered: bool,
+    #[cfg(feature = "server")]
+    #[command(flatten)]
+    pub(super) server: ServerArgs,
     #[command(flatten)]
     pub(super) lockdown: LockdownArgs,
+}
+
+#[cfg(feature = "server")]
+#[derive(Debug, Args)]
+#[command(next_help_heading = "Server")]
+pub(super) struct ServerArgs {
+    /// Run the code on a server (belljar serve) instead of this machine: http://HOST:PORT,
+    /// https://HOST or unix:/PATH; an empty URL for this machine. BELLJAR_KEY is its key [env:
+    /// BELLJAR_URL]
+    #[arg(long, value_name = "URL")]
+    pub(super) server: Option<String>,
 }
 
 #[derive(Debug, Args)]

@@ -10,6 +10,8 @@ mod lines;
 mod order;
 
 use std::sync::Arc;
+#[cfg(feature = "server")]
+use std::time::Duration;
 use std::time::Instant;
 
 use anyhow::Context;
@@ -24,12 +26,17 @@ use super::printer::Printer;
 use super::progress::Bars;
 use super::{engine, text};
 use answers::{Answers, Out};
-use job::Kind;
+use job::{Kind, Place};
 use lines::Lines;
 use order::Order;
 
 /// Answers per job that may wait to be written; in ordered mode, for an earlier one.
 const MAX_WAITING_PER_JOB: usize = 8;
+/// Usual number of jobs on a server.
+const JOBS_ELSEWHERE: usize = 16;
+/// How long a line waits for a server that is busy.
+#[cfg(feature = "server")]
+const PATIENCE: Duration = Duration::from_mins(10);
 
 /// Runs every line of the input.
 pub(super) fn batch(
@@ -37,14 +44,25 @@ pub(super) fn batch(
     global: &Global,
     printer: &Arc<Printer>,
 ) -> anyhow::Result<Exit> {
+    #[cfg(feature = "server")]
+    let link = args.server.link(global, &args.lockdown, &[])?;
+    #[cfg(not(feature = "server"))]
+    let link: Option<std::convert::Infallible> = None;
     let input = lines::open(&args.file)?;
-    let jobs = args.jobs.map_or_else(processors, usize::from);
+    let usual = if link.is_some() {
+        JOBS_ELSEWHERE
+    } else {
+        processors()
+    };
+    let jobs = args.jobs.map_or(usual, usize::from);
     let bars = Arc::new(Bars::beside_results(printer));
-    let runtime = engine::configure(global, &bars).concurrency(jobs).build()?;
-    if let Some(locking) = args.lockdown.begin(&runtime, printer) {
-        // Lines name files of this machine by paths that are relative to it.
-        locking.keep(|plan| plan.read(".")).lock()?;
-    }
+    let place = match link {
+        #[cfg(feature = "server")]
+        Some(link) => Place::Elsewhere(Box::new(link.patient(PATIENCE))),
+        #[cfg(not(feature = "server"))]
+        Some(never) => match never {},
+        None => Place::Here(here(args, jobs, global, &bars, printer)?),
+    };
     let reactor = tokio::runtime::Builder::new_multi_thread()
         .worker_threads(jobs.min(processors()))
         .enable_all()
@@ -59,7 +77,7 @@ pub(super) fn batch(
     let interrupt = Interrupt::watch();
     let start = Instant::now();
     let batch = Arc::new(Batch {
-        runtime,
+        place,
         lines: lines::read_ahead(input)?,
         room: Arc::new(Semaphore::new(jobs * (1 + MAX_WAITING_PER_JOB))),
     });
@@ -79,6 +97,22 @@ pub(super) fn batch(
     })
 }
 
+/// An engine, in a process that is locked down.
+fn here(
+    args: &BatchArgs,
+    jobs: usize,
+    global: &Global,
+    bars: &Arc<Bars>,
+    printer: &Printer,
+) -> anyhow::Result<Runtime> {
+    let runtime = engine::configure(global, bars).concurrency(jobs).build()?;
+    if let Some(locking) = args.lockdown.begin(&runtime, printer) {
+        // Lines name files of this machine by paths that are relative to it.
+        locking.keep(|plan| plan.read(".")).lock()?;
+    }
+    Ok(runtime)
+}
+
 fn processors() -> usize {
     std::thread::available_parallelism().map_or(1, usize::from)
 }
@@ -92,7 +126,7 @@ enum Ended {
 
 /// State shared by the jobs.
 struct Batch {
-    runtime: Runtime,
+    place: Place,
     lines: Lines,
     /// Limits the lines read whose answers are not yet written.
     room: Arc<Semaphore>,
@@ -146,7 +180,7 @@ impl Batch {
             let Some((sequence, line)) = self.lines.next().await else {
                 return;
             };
-            let answer = job::answer(&self.runtime, line).await;
+            let answer = job::answer(&self.place, line).await;
             if !answers.send(sequence, answer, room) {
                 return;
             }

@@ -5,6 +5,8 @@ use belljar::error::Blame;
 use belljar::request::{Field, Refusal};
 
 use super::printer::{OutputError, Printer};
+#[cfg(feature = "server")]
+use super::server_error::RemoteError;
 use super::text::plain_lines;
 
 /// The exit status.
@@ -70,18 +72,48 @@ pub(super) fn report(printer: &Printer, error: &anyhow::Error) -> Exit {
     } else if let Some(engine) = error.downcast_ref::<Error>() {
         (status(engine.blame()), engine.hint())
     } else {
-        (Exit::Engine, None)
+        remote(error)
     };
-    let text = match error.downcast_ref::<Error>() {
-        Some(Error::Refused(refusal)) => refused(refusal, option),
-        _ => chain(error),
-    };
+    let text = described(error, option);
     // Errors may quote text chosen by a guest or by the author of a checkpoint.
     printer.error(&plain_lines(&text));
     if let Some(hint) = hint {
         printer.hint(&plain_lines(&hint));
     }
     exit
+}
+
+/// An error, naming the fields of a refused request by `name` if that gives a name.
+pub(super) fn described(error: &anyhow::Error, name: fn(Field) -> Option<&'static str>) -> String {
+    if let Some(Error::Refused(refusal)) = error.downcast_ref::<Error>() {
+        return refused(refusal, name);
+    }
+    #[cfg(feature = "server")]
+    if let Some(error) = error.downcast_ref::<RemoteError>()
+        && let Some(text) = error.refusal(name)
+    {
+        return text;
+    }
+    chain(error)
+}
+
+/// The exit status and the hint of an error, which may be a server's.
+#[cfg(feature = "server")]
+fn remote(error: &anyhow::Error) -> (Exit, Option<String>) {
+    let Some(error) = error.downcast_ref::<RemoteError>() else {
+        return (Exit::Engine, None);
+    };
+    let callers = [Blame::Caller, Blame::Guest].map(Blame::as_str);
+    let exit = match error.blame() {
+        Some(blame) if callers.contains(&blame) => Exit::Usage,
+        _ => Exit::Engine,
+    };
+    (exit, error.hint())
+}
+
+#[cfg(not(feature = "server"))]
+fn remote(_: &anyhow::Error) -> (Exit, Option<String>) {
+    (Exit::Engine, None)
 }
 
 /// The option for a field, if its name differs from the field's.

@@ -12,17 +12,51 @@ use super::printer::Printer;
 /// Answers `input()` from standard input.
 #[cfg(unix)]
 pub(super) fn ask_person(request: Request, printer: &Arc<Printer>) -> Request {
-    let asker = Arc::new(unix::Asker::new(Arc::clone(printer)));
+    let person = Person::new(printer);
     request.answerer(move |_| {
-        let asker = Arc::clone(&asker);
-        // A read error counts as the end of the input.
-        async move { asker.line().await.ok().flatten() }
+        let person = person.clone();
+        async move { person.line().await }
     })
 }
 
 #[cfg(not(unix))]
 pub(super) fn ask_person(request: Request, _: &Arc<Printer>) -> Request {
     request
+}
+
+/// The person at standard input.
+#[derive(Clone)]
+#[cfg(unix)]
+pub(super) struct Person(Arc<unix::Asker>);
+
+#[cfg(unix)]
+impl Person {
+    /// Call this in a tokio runtime.
+    pub(super) fn new(printer: &Arc<Printer>) -> Self {
+        Self(Arc::new(unix::Asker::new(Arc::clone(printer))))
+    }
+
+    /// The next line; `None` at the end of the input, which a read error counts as.
+    pub(super) async fn line(&self) -> Option<String> {
+        self.0.line().await.ok().flatten()
+    }
+}
+
+/// A person who is never asked: `--ask` is not available.
+#[derive(Clone)]
+#[cfg(all(not(unix), feature = "server"))]
+pub(super) struct Person;
+
+#[cfg(all(not(unix), feature = "server"))]
+impl Person {
+    pub(super) fn new(_: &Arc<Printer>) -> Self {
+        Self
+    }
+
+    #[expect(clippy::unused_async, reason = "it waits on other systems")]
+    pub(super) async fn line(&self) -> Option<String> {
+        None
+    }
 }
 
 #[cfg(unix)]

@@ -37,12 +37,16 @@ mod policy;
 mod printer;
 mod progress;
 mod receipt;
+#[cfg(feature = "server")]
+mod remote;
 mod repl;
 mod replay;
 mod run;
 mod schema;
 #[cfg(all(unix, feature = "server"))]
 mod serve;
+#[cfg(feature = "server")]
+mod server_error;
 mod session_file;
 mod setup;
 mod source;

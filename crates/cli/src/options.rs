@@ -56,6 +56,12 @@ pub(super) struct Bounds {
 }
 
 impl Given {
+    /// Whether directories of this machine are to be shown.
+    #[cfg(feature = "server")]
+    pub(super) fn has_mounts(&self) -> bool {
+        !self.mounts.is_empty()
+    }
+
     /// A request with these options, without code.
     pub(super) fn request(&self) -> Result<Request, Usage> {
         let mut request = Request::default();

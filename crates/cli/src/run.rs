@@ -1,5 +1,7 @@
 //! `belljar run`.
 
+#[cfg(feature = "server")]
+mod elsewhere;
 mod live;
 mod options;
 mod session;
@@ -34,10 +36,26 @@ pub(super) fn run(args: RunArgs, global: &Global, printer: &Arc<Printer>) -> any
     let (json, out, session) = (args.json, args.out.clone(), args.session.clone());
     let (receipt, key) = (args.receipt.clone(), args.sign.clone());
     let lockdown = args.lockdown.clone();
+    #[cfg(feature = "server")]
+    let link = args.link(global)?;
     let (can_ask, events) = (args.can_ask()?, args.event_sink()?);
     let mut request = args.into_request()?;
     if let Some(out) = &out {
         prepare(out)?;
+    }
+    let only_events = events.as_ref().is_some_and(EventSink::is_stdout);
+    let live = Arc::new(Live::with(Arc::clone(printer), !json && !only_events, events));
+    #[cfg(feature = "server")]
+    if let Some(link) = link {
+        return elsewhere::run(elsewhere::Task {
+            link,
+            request,
+            live,
+            can_ask,
+            json,
+            out: out.as_deref(),
+            printer,
+        });
     }
     let key = key.map(|path| receipt::private_key(&path)).transpose()?;
     let runtime = engine::start(global, printer)?;
@@ -55,8 +73,6 @@ pub(super) fn run(args: RunArgs, global: &Global, printer: &Arc<Printer>) -> any
         }
         locking.lock()?;
     }
-    let only_events = events.as_ref().is_some_and(EventSink::is_stdout);
-    let live = Arc::new(Live::with(Arc::clone(printer), !json && !only_events, events));
     let task = Task {
         runtime,
         request: if json && !live.wants_events() {

@@ -32,7 +32,7 @@ use thiserror::Error;
 use tokio::time::Instant;
 use url::Url;
 
-use self::connector::Connector;
+pub use self::connector::{Connector, ConnectorError, connector};
 use super::allowance::{Allowance, MAX_MESSAGE, READY_TIME};
 use super::remote::Remote;
 use belljar_text::line_of;
@@ -71,16 +71,8 @@ type Headers = HashMap<HeaderName, HeaderValue>;
 pub(super) enum HttpError {
     #[error("the server cannot be reached")]
     Unreachable(#[source] hyper_util::client::legacy::Error),
-    /// The system has no trusted root certificates.
-    #[cfg(feature = "tls")]
-    #[error(
-        "this system has no trusted root certificates: \
-         set SSL_CERT_FILE to a file of certificates"
-    )]
-    NoRoots,
-    #[cfg(feature = "tls")]
-    #[error("TLS cannot be set up")]
-    Tls(#[source] rustls::Error),
+    #[error(transparent)]
+    Connector(#[from] ConnectorError),
     #[error("the response ended early")]
     Broken(#[source] hyper::Error),
     #[error("the server did not respond in time")]
@@ -127,7 +119,7 @@ impl HttpClient {
             .pool_max_idle_per_host(8)
             .http1_max_headers(MAX_HEADERS)
             .http1_max_buf_size(MAX_HEAD)
-            .build(connector::to(&remote.url)?);
+            .build(connector(&remote.url)?);
         let client = Self(Arc::new(Inner {
             client,
             url: remote.url.clone(),

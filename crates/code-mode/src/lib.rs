@@ -32,6 +32,7 @@ use belljar::Tool;
 use futures_util::future::join_all;
 use serde_json::Value;
 
+pub use self::client::{Connector, ConnectorError, connector};
 use self::connection::Connection;
 pub use self::error::ConnectError;
 use self::file::{Entry, Reached};

@@ -20,6 +20,15 @@ class ToolError extends Error {
   }
 }
 
+/** The code of a run failed: what `raiseForError()` of its outcome throws. */
+class RunError extends Error {
+  constructor(outcome) {
+    super(outcome.error);
+    this.name = 'RunError';
+    this.outcome = outcome;
+  }
+}
+
 function argument(name, problem) {
   return new BelljarError(`the argument \`${name}\` ${problem}`, {
     code: 'argument',
@@ -48,4 +57,4 @@ async function asked(work) {
   }
 }
 
-module.exports = { BelljarError, ToolError, argument, asked };
+module.exports = { BelljarError, RunError, ToolError, argument, asked };

@@ -102,7 +102,7 @@ class Link {
     }
   }
 
-  /** The server-sent events of an answer, as `[type, data]` with the data's JSON text. */
+  /** The server-sent events of an answer, as `[type, data, number]` with the data's JSON text. */
   async *events(answer, abort) {
     const decoder = new TextDecoder();
     // An event whose end has not arrived, in pieces.
@@ -159,6 +159,51 @@ class Link {
     }
   }
 
+  /**
+   * The events of a run up to its outcome, as `[type, data]`. With the id of a stream they go on after
+   * a lost connection, and none is lost or comes twice. `ask` has the request for `ask()`.
+   */
+  async *stream(where, id, ask) {
+    const kept = `/v1/streams/${id}`;
+    let seen = 0;
+    for (let failures = 0, isFirst = true; ; failures++) {
+      const own = new AbortController();
+      try {
+        const answer = await this.#opened(where, kept, seen, isFirst, { ...ask, ended: own.signal });
+        isFirst = false;
+        for await (const [type, text, number] of this.events(answer, () => own.abort())) {
+          if (number <= seen) continue;
+          if (number !== seen + 1) throw this.#strange(answer.status);
+          [seen, failures] = [number, 0];
+          yield [type, text];
+          if (type === 'outcome' || type === 'problem') return;
+        }
+        throw this.lost(new Error('the stream ended early'), false, true);
+      } catch (error) {
+        const isLost = ['server.lost', 'server.timeout', 'server.unreachable'].includes(error?.code);
+        // What was never reached was asked for several times.
+        const isNew = isFirst && error.code === 'server.unreachable';
+        if (!isLost || isNew || failures >= this.retries) throw error;
+        isFirst = false;
+      }
+      await sleep(pauseAfter(failures) * 1000);
+    }
+  }
+
+  async #opened(where, kept, seen, isFirst, ask) {
+    if (!isFirst) {
+      const headers = { accept: 'text/event-stream', ...(seen > 0 && { 'last-event-id': String(seen) }) };
+      try {
+        return await this.ask('GET', kept, { headers, ended: ask.ended, isStream: true });
+      } catch (error) {
+        // The request has not arrived.
+        if (seen > 0 || error.code !== 'stream.not_found') throw error;
+      }
+    }
+    // The server knows the id of the stream, and runs the code once.
+    return this.ask('POST', where, { ...ask, repeatable: true, isStream: true });
+  }
+
   async #refused(answer) {
     try {
       return told(JSON.parse(await whole(answer, MOST_PROBLEM)));
@@ -210,11 +255,13 @@ function pauseAfter(attempt) {
 function field(event) {
   let name;
   let data;
+  let number;
   for (const line of event.split('\n')) {
     if (line.startsWith('event:')) name = line.slice(6).trim();
     else if (line.startsWith('data:')) data = line.slice(5);
+    else if (line.startsWith('id:')) number = Number(line.slice(3));
   }
-  return data === undefined ? undefined : [name, data];
+  return data === undefined ? undefined : [name, data, number];
 }
 
 module.exports = { Link, told };

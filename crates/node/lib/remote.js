@@ -47,8 +47,6 @@ class Runtime {
       described,
       answerer,
       stop,
-      // Without functions of the caller's it does nothing outside of its sandbox.
-      repeatable: described === undefined && listener === undefined,
     });
     const read = async (file) => {
       if (run !== undefined) return this.#link.ask('GET', `/v1/runs/${run}/files/${quoted(file)}`);
@@ -138,7 +136,6 @@ class Session {
         described: this.#described,
         answerer: this.#answerer,
         stop,
-        repeatable: false,
       });
       return JSON.stringify(outcome);
     } finally {
@@ -264,11 +261,13 @@ class Files {
 }
 
 /** Runs a request, does what the caller does meanwhile, and returns the outcome. */
-async function follow(link, where, asked, { listener, described, answerer, stop, repeatable }) {
+async function follow(link, where, asked, { listener, described, answerer, stop }) {
   const tools = described === undefined ? [] : JSON.parse(described);
   const client_tools = tools.map(({ parameters, ...tool }) => ({ ...tool, schema: parameters }));
+  const stream = crypto.randomUUID();
   const body = JSON.stringify({
     ...asked,
+    stream,
     ...(client_tools.length > 0 && { client_tools }),
     client_interrupt: true,
     events: listener !== undefined,
@@ -277,26 +276,23 @@ async function follow(link, where, asked, { listener, described, answerer, stop,
     tools.map((tool) => tool.name),
     asked.tool_limits
   );
-  const gone = new AbortController();
-  const answer = await link.ask('POST', where, {
-    body,
-    headers: { 'content-type': 'application/json', accept: 'text/event-stream' },
-    repeatable,
-    ended: gone.signal,
-    isStream: true,
-  });
+  const headers = { 'content-type': 'application/json', accept: 'text/event-stream' };
   let outcome;
-  for await (const [type, text] of link.events(answer, () => gone.abort())) {
-    if (type === 'outcome') outcome = link.parsed(text);
-    else if (type === 'problem') throw told(link.parsed(text));
-    else if (type === 'run') {
-      const { id } = link.parsed(text);
-      // Too late for a run that has ended.
-      stop?.hear(() => link.json('POST', `/v1/runs/${id}/interrupt`).catch(() => undefined));
-    } else if (type === 'call') replied(link, answerer, calls, link.parsed(text)).catch(() => undefined);
-    else if (type !== 'call_cancelled') listener?.(text.trim());
+  try {
+    for await (const [type, text] of link.stream(where, stream, { body, headers })) {
+      if (type === 'outcome') outcome = link.parsed(text);
+      else if (type === 'problem') throw told(link.parsed(text));
+      else if (type === 'run') {
+        const { id } = link.parsed(text);
+        // Too late for a run that has ended.
+        stop?.hear(() => link.json('POST', `/v1/runs/${id}/interrupt`).catch(() => undefined));
+      } else if (type === 'call') replied(link, answerer, calls, link.parsed(text)).catch(() => undefined);
+      else if (type !== 'call_cancelled') listener?.(text.trim());
+    }
+  } finally {
+    // Without this, the run would go on for a while.
+    if (outcome === undefined) link.json('DELETE', `/v1/streams/${stream}`).catch(() => undefined);
   }
-  if (outcome === undefined) throw link.lost('the stream ended early', false, true);
   return outcome;
 }
 

@@ -5,6 +5,7 @@
 const assert = require('node:assert/strict');
 const fs = require('node:fs');
 const http = require('node:http');
+const net = require('node:net');
 const os = require('node:os');
 const path = require('node:path');
 const { test } = require('node:test');
@@ -15,8 +16,9 @@ const { isThere, runtimes } = require('./both.js');
 async function scripted(...answers) {
   const seen = [];
   const server = http.createServer((request, response) => {
-    request.resume().on('end', () => {
-      seen.push(request);
+    const pieces = [];
+    request.on('data', (piece) => pieces.push(piece)).on('end', () => {
+      seen.push(Object.assign(request, { text: Buffer.concat(pieces).toString() }));
       const answer = answers.length > 1 ? answers.shift() : answers[0];
       if (answer === null) return request.socket.destroy();
       const [status, headers, body] = answer;
@@ -37,7 +39,7 @@ async function scripted(...answers) {
 }
 
 const STREAM = { 'content-type': 'text/event-stream' };
-const OUTCOME = 'event: outcome\ndata: {"success":true,"stdout":"1\\n","files":[]}\n\n';
+const OUTCOME = 'event: outcome\ndata: {"success":true,"stdout":"1\\n","files":[],"error":null}\nid: 1\n\n';
 const busy = (after) => [503, { 'retry-after': after }, { detail: 'no', code: 'busy', blame: 'machine' }];
 
 test('the environment names the server', { skip: !isThere }, async () => {
@@ -80,14 +82,16 @@ test('a busy server is asked again', async () => {
   late.close();
 });
 
-test('what is made is made once, and a session’s run is not repeated', async () => {
+test('what is made is made once, and a session’s run is the same when it is sent again', async () => {
   const made = [201, {}, { id: '0123' }];
-  const server = await scripted(null, made, null, [204, {}, '']);
+  const server = await scripted(null, made, null, [200, STREAM, OUTCOME]);
   const session = await connect({ url: server.url }).session();
   const keys = new Set(server.seen.map((request) => request.headers['idempotency-key']));
   assert.deepEqual([server.seen.length, keys.size], [2, 1]);
-  await assert.rejects(session.run('x += 1'), { code: 'server.lost' });
-  assert.equal(server.seen.length, 3);
+  assert.equal((await session.run('x += 1')).stdout, '1\n');
+  assert.equal(server.seen.length, 4);
+  const [first, second] = server.seen.slice(2).map((request) => JSON.parse(request.text).stream);
+  assert.ok(first.length >= 16 && first === second);
   server.close();
 });
 
@@ -101,9 +105,52 @@ test('a creation that stays under way is given up', async () => {
 });
 
 test('a stream that breaks off is an error', async () => {
-  const server = await scripted([200, STREAM, 'event: run\ndata: {"id":"1"}\n\n']);
+  const server = await scripted([200, STREAM, 'event: run\ndata: {"id":"1"}\nid: 1\n\n']);
   await assert.rejects(connect({ url: server.url }).run('1'), { code: 'server.lost' });
   server.close();
+});
+
+/** Passes on so many bytes of each answer of a server, more with each connection, and cuts it. */
+async function cutting(url, first) {
+  const { hostname, port } = new URL(url);
+  let count = 0;
+  const proxy = net.createServer((client) => {
+    let left = first + 400 * count++;
+    const upstream = net.connect(port, hostname);
+    const end = () => {
+      client.destroy();
+      upstream.destroy();
+    };
+    client.on('data', (piece) => upstream.write(piece)).on('error', end).on('close', end);
+    upstream.on('data', (piece) => {
+      if (left > piece.length) client.write(piece);
+      else client.end(piece.subarray(0, left), end);
+      left -= piece.length;
+    });
+    upstream.on('error', end).on('close', end);
+  });
+  await new Promise((resolve) => proxy.listen(0, '127.0.0.1', resolve));
+  return { url: `http://127.0.0.1:${proxy.address().port}`, close: () => proxy.close() };
+}
+
+test('a broken connection is resumed', { skip: !isThere }, async () => {
+  const code = 'import tools\nfor n in range(4):\n    print(n, flush=True)\n    tools.twice(n=n)';
+  for (const first of [0, 50, 200, 350, 500, 650, 800, 1000, 1300, 1700, 2200]) {
+    const proxy = await cutting(runtimes.served.url, first);
+    const server = connect({ url: proxy.url, key: runtimes.served.key, retries: 8 });
+    const calls = [];
+    const events = [];
+    const session = await server.session({
+      image: 'core',
+      tools: { twice: ({ n }) => calls.push(n) },
+    });
+    const outcome = await session.run(code, { onEvent: (event) => events.push(event) });
+    const text = events.map((event) => (event.type === 'stdout' ? event.text : ''));
+    assert.deepEqual([outcome.stdout, text.join('')], Array(2).fill('0\n1\n2\n3\n'), String(first));
+    assert.deepEqual(calls, [0, 1, 2, 3]);
+    assert.equal(events.filter((event) => event.type === 'ended').length, 1);
+    proxy.close();
+  }
 });
 
 test('a silent server', async () => {

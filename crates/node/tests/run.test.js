@@ -2,7 +2,7 @@
 
 const assert = require('node:assert/strict');
 const { setTimeout: sleep } = require('node:timers/promises');
-const { BelljarError, EventStream, Runtime, Session, ToolError } = require('..');
+const { BelljarError, EventStream, RunError, Runtime, Session, ToolError } = require('..');
 const { both } = require('./both.js');
 
 let runtime;
@@ -25,6 +25,17 @@ test('what the code does wrong is in the outcome', async () => {
   assert.equal(outcome.success, false);
   assert.equal(outcome.error_detail.kind, 'exception');
   assert.equal(outcome.error_detail.type, 'ZeroDivisionError');
+  assert.throws(
+    () => outcome.raiseForError(),
+    (error) => {
+      assert.ok(error instanceof RunError);
+      assert.equal(error.message, 'ZeroDivisionError: division by zero');
+      assert.equal(error.outcome, outcome);
+      return true;
+    }
+  );
+  const fine = await runtime.run('1');
+  assert.equal(fine.raiseForError(), fine);
 });
 
 test('options are those of the request, and files go in and come out as bytes', async () => {

@@ -79,3 +79,4 @@ def test_default_chat_goes_by_the_model_s_name():
     assert isinstance(default_chat("claude-sonnet-5-5", temperature=0), AnthropicChat)
     assert default_chat("anthropic/claude-sonnet-5-5").model == "claude-sonnet-5-5"
     assert default_chat("openai/gpt-4o").model == "gpt-4o"
+    assert Agent("claude-sonnet-5-5")._chat.model == "claude-sonnet-5-5"

@@ -390,3 +390,56 @@ def test_deepagents():
 def _contents(part):
     content = getattr(part, "content", None)
     return content if isinstance(content, list) else []
+
+
+def test_inspect(tmp_path):
+    inspect_ai = pytest.importorskip("inspect_ai", reason="inspect_ai is not installed")
+    from inspect_ai.dataset import Sample
+    from inspect_ai.solver import solver
+    from inspect_ai.util import sandbox
+
+    from belljar.compat.inspect_ai import BelljarConfig
+
+    seen = {}
+
+    @solver
+    def works():
+        async def solve(state, generate):
+            box = sandbox()
+            assert await box.read_file("given.txt") == "given"
+            await box.write_file("app/main.py", "import sys\nprint(sys.argv, input())")
+            ran = await box.exec(["python3", "main.py", "a b"], input="in", cwd="app")
+            assert (ran.success, ran.stdout) == (True, "['main.py', 'a b'] in\n")
+            ran = await box.exec(["bash", "--login", "-c", "python3 -"], input="print(6 * 7)")
+            assert (ran.returncode, ran.stdout) == (0, "42\n")
+            ran = await box.exec(
+                ["python", "-c", "import os, sys; sys.exit(os.environ['X'])"], env={"X": "bad"}
+            )
+            assert (ran.success, ran.returncode) == (False, 1)
+            assert "bad" in ran.stderr
+            ran = await box.exec(["ls", "-l"])
+            assert (ran.returncode, "there is no shell" in ran.stderr) == (127, True)
+            with pytest.raises(TimeoutError):
+                await box.exec(["python", "-c", "while True: pass"], timeout=1)
+            await box.write_file("/workspace/b", b"\xff")
+            assert await box.read_file("b", text=False) == b"\xff"
+            for file, error in (
+                ("b", UnicodeDecodeError),
+                ("none", FileNotFoundError),
+                ("app", IsADirectoryError),
+                ("/etc/passwd", PermissionError),
+                ("../x", PermissionError),
+            ):
+                with pytest.raises(error):
+                    await box.read_file(file)
+            seen["done"] = True
+            return state
+
+        return solve
+
+    samples = [Sample(input="go", target="", files={"given.txt": "given"})]
+    config = BelljarConfig(image="core", timeout=20)
+    task = inspect_ai.Task(dataset=samples, solver=works(), sandbox=("belljar", config))
+    (log,) = inspect_ai.eval(task, model="mockllm/model", log_dir=str(tmp_path), display="none")
+    assert log.status == "success", log.error
+    assert seen == {"done": True}

@@ -22,7 +22,9 @@ def body_of(document):
 
 
 def stream(*events):
-    return b"".join(f"event: {n}\ndata: {json.dumps(data)}\n\n".encode() for n, data in events)
+    numbered = enumerate(events, 1)
+    texts = (f"event: {n}\ndata: {json.dumps(data)}\nid: {i}\n\n" for i, (n, data) in numbered)
+    return "".join(texts).encode()
 
 
 class Scripted:

@@ -12,4 +12,5 @@ pub(crate) mod openai;
 pub(crate) mod piston;
 pub(crate) mod process;
 pub(crate) mod sandbox_fusion;
+pub(crate) mod shape;
 pub(crate) mod v1;

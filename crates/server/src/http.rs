@@ -21,6 +21,7 @@ pub mod keyfile;
 pub(crate) mod limiter;
 pub(crate) mod limits;
 pub(crate) mod listen;
+pub(crate) mod output;
 pub(crate) mod problem;
 pub(crate) mod rate_limit;
 pub(crate) mod request_body;
@@ -28,6 +29,7 @@ pub(crate) mod session_files;
 pub(crate) mod sse;
 pub(crate) mod status;
 pub(crate) mod stored_responses;
+pub(crate) mod streams;
 #[cfg(feature = "tls")]
 pub(crate) mod tls;
 pub(crate) mod trace_context;

@@ -6,13 +6,13 @@ use axum::Router;
 use axum::extract::DefaultBodyLimit;
 use axum::http::header::{CONTENT_DISPOSITION, CONTENT_RANGE, ETAG, RETRY_AFTER};
 use axum::http::{HeaderName, HeaderValue, Method, StatusCode, Uri};
-use axum::middleware::from_fn_with_state;
+use axum::middleware::{from_fn, from_fn_with_state};
 use tower::util::MapRequestLayer;
 use tower_http::catch_panic::CatchPanicLayer;
 use tower_http::cors::{AllowHeaders, AllowMethods, CorsLayer};
 
 use crate::faces::{
-    console, dify, e2b, judge0, jupyter, librechat, mcp, openai, piston, sandbox_fusion, v1,
+    console, dify, e2b, judge0, jupyter, librechat, mcp, openai, piston, sandbox_fusion, shape, v1,
 };
 use crate::front::Front;
 use crate::http::app::App;
@@ -67,8 +67,10 @@ pub(crate) fn faces(app: &App) -> Router<App> {
     } else {
         faces
     };
+    let on = settings.faces.clone();
     faces
         .layer(MapRequestLayer::new(access::route))
+        .layer(from_fn(move |request, next| shape::check_path(on.clone(), request, next)))
         // Body sizes are limited where bodies are read.
         .layer(DefaultBodyLimit::disable())
 }

@@ -6,6 +6,8 @@ mod containers;
 mod guest;
 #[path = "faces/process.rs"]
 mod process;
+#[path = "faces/streams.rs"]
+mod streams;
 
 use std::collections::BTreeSet;
 use std::net::SocketAddr;
@@ -134,6 +136,32 @@ async fn a_fork_names_the_run_after_which_it_was_made() {
     let (_, outcome) = post(server, &path, json!({"code": "get a"})).await;
     let runs = format!("{}\n", fork["parent"]["execution"]);
     assert_eq!(outcome["stdout"], runs, "{fork:#}");
+}
+
+#[tokio::test]
+async fn a_path_that_is_not_utf_8_is_refused_in_the_format_of_its_face() {
+    let server = server().await;
+    let message = |body: &Value| body["message"].is_string();
+    let cases: [(&str, fn(&Value) -> bool); 8] = [
+        ("/v1/containers/%FF", |body| {
+            body["error"]["code"] == "bad_path"
+                && body["error"]["type"] == "invalid_request_error"
+                && body["error"]["param"].is_null()
+        }),
+        ("/v1/runs/%FF/files/a", |body| body["code"] == "bad_path" && body["status"] == 400),
+        ("/sandboxes/%FF", |body| body["code"] == 400 && body["message"].is_string()),
+        ("/filesystem.Filesystem/%FF", |body| body["code"] == "invalid_argument"),
+        ("/api/kernels/%C3%28", message),
+        ("/judge0/submissions/%FF", |body| body["error"].is_string()),
+        ("/librechat/files/%FF", |body| body["error"].is_string()),
+        ("/api/v2/%FF", message),
+    ];
+    for (path, is_own) in cases {
+        let (status, body) = ask(server, "GET", path, &Value::Null).await;
+        let json = serde_json::from_str(&body).unwrap_or_else(|_| panic!("{path}: {body}"));
+        assert!(status == 400 && is_own(&json), "{path}: {status} {body}");
+    }
+    assert_eq!(ask(server, "GET", "/v1/runs/%C3%A4/files/a", &Value::Null).await.0, 404);
 }
 
 #[tokio::test]

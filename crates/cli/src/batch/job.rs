@@ -6,7 +6,9 @@ use serde::Serialize;
 use serde_json::Value;
 
 use super::lines::Line;
-use crate::exit::{chain, refused};
+use crate::exit::described;
+#[cfg(feature = "server")]
+use crate::remote::{self, Link, Order};
 
 /// The JSON key of a field, if it differs from the field's name.
 fn key(field: Field) -> Option<&'static str> {
@@ -57,15 +59,37 @@ struct Refused<'a> {
     error: &'a str,
 }
 
+/// Where lines run.
+pub(super) enum Place {
+    Here(Runtime),
+    #[cfg(feature = "server")]
+    Elsewhere(Box<Link>),
+}
+
+impl Place {
+    async fn run(&self, asked: RunRequest) -> anyhow::Result<Outcome> {
+        let runtime = match self {
+            Self::Here(runtime) => runtime,
+            #[cfg(feature = "server")]
+            Self::Elsewhere(link) => {
+                let order = tokio::task::spawn_blocking(|| Order::from(asked)).await??;
+                return Ok(remote::plain(link, &order).await?.outcome);
+            }
+        };
+        let request = asked.into_request(HostPaths::Allowed).map_err(Error::from)?;
+        Ok(runtime.run(request).await?.outcome.clone())
+    }
+}
+
 /// Runs a line. Failures become answers, too.
-pub(super) async fn answer(runtime: &Runtime, line: Line) -> Answer {
+pub(super) async fn answer(place: &Place, line: Line) -> Answer {
     let Line {
         number,
         text,
         bytes_read,
     } = line;
     let (id, outcome) = match text {
-        Ok(text) => Box::pin(run(runtime, &text)).await,
+        Ok(text) => Box::pin(run(place, &text)).await,
         Err(unread) => (Value::Null, Err(unread.into())),
     };
     let (line, kind) = match outcome {
@@ -84,10 +108,7 @@ pub(super) async fn answer(runtime: &Runtime, line: Line) -> Answer {
             )
         }
         Err(error) => {
-            let error = match error.downcast_ref::<Error>() {
-                Some(Error::Refused(refusal)) => refused(refusal, key),
-                _ => chain(&error),
-            };
+            let error = described(&error, key);
             (
                 to_line(&Refused {
                     id: &id,
@@ -105,17 +126,13 @@ pub(super) async fn answer(runtime: &Runtime, line: Line) -> Answer {
     }
 }
 
-async fn run(runtime: &Runtime, text: &[u8]) -> (Value, anyhow::Result<Outcome>) {
+async fn run(place: &Place, text: &[u8]) -> (Value, anyhow::Result<Outcome>) {
     let mut asked = match parse(text) {
         Ok(asked) => asked,
         Err(error) => return (salvage_id(text), Err(anyhow::anyhow!(error))),
     };
     let id = asked.id.take();
-    let request = match asked.into_request(HostPaths::Allowed) {
-        Ok(request) => request,
-        Err(refusal) => return (id, Err(Error::from(refusal).into())),
-    };
-    (id, runtime.run(request).await.map(|run| run.outcome.clone()).map_err(Into::into))
+    (id, place.run(asked).await)
 }
 
 /// Parses a request, or describes what is wrong with it.

@@ -7,6 +7,7 @@ use std::sync::{Arc, Mutex, PoisonError};
 
 use anyhow::Context;
 use belljar::event::{Event, OutputWatcher, Stream};
+use serde::Serialize;
 use tokio::sync::Notify;
 
 use crate::exit::{Usage, chain};
@@ -46,7 +47,7 @@ impl EventSink {
         matches!(self, Self::Stdout)
     }
 
-    fn put(&self, event: &Event, printer: &Printer) -> anyhow::Result<()> {
+    fn put(&self, event: &impl Serialize, printer: &Printer) -> anyhow::Result<()> {
         let mut line = serde_json::to_string(event)?;
         line.push('\n');
         match self {
@@ -100,6 +101,13 @@ impl Live {
         self.failure.lock().unwrap_or_else(PoisonError::into_inner).take()
     }
 
+    /// Writes an event.
+    pub(super) fn pass(&self, event: &impl Serialize) {
+        if let Some(events) = &self.events {
+            self.note(events.put(event, &self.printer));
+        }
+    }
+
     fn note(&self, done: anyhow::Result<()>) {
         if let Err(error) = done {
             let mut failure = self.failure.lock().unwrap_or_else(PoisonError::into_inner);
@@ -121,8 +129,6 @@ impl OutputWatcher for Live {
     }
 
     fn event(&self, event: &Event) {
-        if let Some(events) = &self.events {
-            self.note(events.put(event, &self.printer));
-        }
+        self.pass(event);
     }
 }

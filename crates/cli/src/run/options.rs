@@ -9,11 +9,15 @@ use belljar::value::Value;
 use clap::{Args, ValueEnum, ValueHint};
 
 use super::live::EventSink;
+#[cfg(feature = "server")]
+use crate::args::{Global, ServerArgs};
 use crate::args::{PolicyChoice, SourceArgs};
 use crate::exit::Usage;
 use crate::lockdown::LockdownArgs;
 use crate::options::{Bounds, Given, deterministic, figure_format, image, whole};
 use crate::policy::policy;
+#[cfg(feature = "server")]
+use crate::remote::Link;
 use crate::source;
 
 #[derive(Debug, Args)]
@@ -53,6 +57,9 @@ pub(crate) struct RunArgs {
     pub(super) sign: Option<PathBuf>,
     #[command(flatten)]
     detail: Detail,
+    #[cfg(feature = "server")]
+    #[command(flatten)]
+    server: ServerArgs,
     #[command(flatten)]
     pub(super) lockdown: LockdownArgs,
 }
@@ -162,6 +169,17 @@ enum DialectChoice {
 }
 
 impl RunArgs {
+    /// The server that runs the code, if there is one.
+    #[cfg(feature = "server")]
+    pub(super) fn link(&self, global: &Global) -> Result<Option<Link>, Usage> {
+        let local = [
+            ("--mount", self.input.given.has_mounts()),
+            ("--session", self.session.is_some()),
+            ("--receipt", self.receipt.is_some()),
+        ];
+        self.server.link(global, &self.lockdown, &local)
+    }
+
     /// Whether standard input may answer `input()`: it is free, and either a terminal or chosen by
     /// the user.
     pub(super) fn can_ask(&self) -> Result<bool, Usage> {

@@ -1,5 +1,10 @@
 //! The command: every subcommand as a process, with the engine behind it.
 
+#![cfg_attr(
+    all(feature = "server", unix),
+    expect(clippy::duplicate_mod, reason = "the tests of `run` and `batch` run twice")
+)]
+
 mod bare;
 mod batch;
 mod bundle;
@@ -7,6 +12,8 @@ mod bundle;
 mod caches;
 #[cfg(all(feature = "server", unix))]
 mod config;
+#[cfg(all(feature = "server", unix))]
+mod elsewhere;
 #[cfg(unix)]
 mod endings;
 mod help;
@@ -39,6 +46,9 @@ use std::time::{Duration, Instant};
 use serde_json::{Value, json};
 use tempfile::TempDir;
 
+/// Whether commands run code on a server.
+const ELSEWHERE: bool = false;
+
 /// The command, with a complete cache, so that it does not report any setup.
 fn belljar() -> Command {
     static READY: Once = Once::new();
@@ -50,7 +60,15 @@ fn belljar() -> Command {
         obey_signals();
     });
     let mut command = Command::new(env!("CARGO_BIN_EXE_belljar"));
-    for name in ["BELLJAR_BUNDLE", "BELLJAR_BUNDLE_HASH", "BELLJAR_LOG", "COLUMNS", "NO_COLOR"] {
+    for name in [
+        "BELLJAR_BUNDLE",
+        "BELLJAR_BUNDLE_HASH",
+        "BELLJAR_KEY",
+        "BELLJAR_LOG",
+        "BELLJAR_URL",
+        "COLUMNS",
+        "NO_COLOR",
+    ] {
         command.env_remove(name);
     }
     command.stdin(Stdio::null()).stdout(Stdio::piped()).stderr(Stdio::piped());
@@ -129,7 +147,11 @@ fn ran_in(folder: &Path, args: &[&str]) -> Ran {
 }
 
 fn ran_with(input: impl AsRef<[u8]>, args: &[&str]) -> Ran {
-    let mut child = belljar().args(args).stdin(Stdio::piped()).spawn().unwrap();
+    sent_to(belljar(), input, args)
+}
+
+fn sent_to(mut command: Command, input: impl AsRef<[u8]>, args: &[&str]) -> Ran {
+    let mut child = command.args(args).stdin(Stdio::piped()).spawn().unwrap();
     let mut stdin = child.stdin.take().unwrap();
     let input = input.as_ref().to_owned();
     let writer = std::thread::spawn(move || stdin.write_all(&input));

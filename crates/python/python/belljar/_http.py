@@ -48,11 +48,13 @@ _USUAL = -1.0
 class Call:
     """A call of the caller's, which may take several requests. Any thread may abort it."""
 
-    __slots__ = ("_lock", "_socket", "aborted", "loop")
+    __slots__ = ("_lock", "_socket", "aborted", "loop", "stream")
 
     def __init__(self, loop: asyncio.AbstractEventLoop | None = None) -> None:
         self.aborted = threading.Event()
         self.loop = loop
+        # The path of the stream that the server keeps for it.
+        self.stream: str | None = None
         self._lock = threading.Lock()
         self._socket: socket.socket | None = None
 
@@ -95,6 +97,8 @@ class Answer:
         self._call = call
         self._connection = connection
         self._response = connection.getresponse()
+        if _is_cut(self._response):
+            raise http.client.IncompleteRead(b"")
         self._has_body = has_body
         self._is_read = False
         self.status = self._response.status
@@ -136,12 +140,12 @@ class Answer:
             raise self.broken(http.client.IncompleteRead(b"", left))
         self._done()
 
-    def events(self) -> Iterator[tuple[str, Any]]:
-        """Server-sent events: each type, and its data from JSON."""
+    def events(self) -> Iterator[tuple[int, str, Any]]:
+        """Server-sent events: each number (0 without one), type, and its data from JSON."""
         if self._connection.sock is not None:
             # The server sends something every 15 seconds.
             self._connection.sock.settimeout(self._link.timeout)
-        name, data, left = "", [], _MOST_READ
+        number, name, data, left = 0, "", [], _MOST_READ
         while True:
             try:
                 line = self._response.readline(left + 1)
@@ -154,14 +158,18 @@ class Answer:
             if text.startswith(b"data:"):
                 data.append(text[5:])
             elif text.startswith(b"event:"):
-                name = text[6:].strip().decode()
-            elif not text and data:
+                name = text[6:].strip().decode(errors="replace")
+            elif text.startswith(b"id:"):
+                # Longer ones are no numbers of events.
+                digits = text[3:].strip()[:20]
+                number = int(digits) if digits.isdigit() else 0
+            elif line and not text and data:
                 try:
                     told = json.loads(b"\n".join(data))
                 except (ValueError, RecursionError):
                     raise self._strange() from None
-                yield name, told
-                name, data = "", []
+                yield number, name, told
+                number, name, data = 0, "", []
             if not text:
                 left = _MOST_READ
             if not line:
@@ -330,6 +338,9 @@ class Link:
         if answers is not None:
             # Sessions end, and files are removed, whose last handles have gone.
             answers.shutdown(wait=True)
+        for call in list(self._calls):
+            if call.stream is not None:
+                self.end(call.stream)
         self.is_closed = True
         for call in list(self._calls):
             call.abort()
@@ -380,7 +391,7 @@ class Link:
                 is_patient = again.is_under_way and waited < (wait or _LONGEST_CREATION)
                 if again.seconds is None or (attempt >= self.retries and not is_patient):
                     raise again.error from None
-                pause = max(again.seconds, _pause(attempt))
+                pause = max(again.seconds, pause_after(attempt))
             except (OSError, http.client.HTTPException) as error:
                 call.release()
                 connection.close()
@@ -389,7 +400,7 @@ class Link:
                 is_over = isinstance(error, TimeoutError) and sent
                 if attempt >= self.retries or is_over or (sent and not repeatable):
                     raise self.lost(error, sent, connection) from error
-                pause = _pause(attempt)
+                pause = pause_after(attempt)
             except BaseException:
                 call.release()
                 connection.close()
@@ -407,6 +418,14 @@ class Link:
             body = body if isinstance(body, bytes) else dumped(body)
             headers["Content-Type"] = "application/json"
         return self.ask(call, method, path, body, headers, **options).json()
+
+    def end(self, stream: str) -> None:
+        """Ends a stream, and interrupts its run."""
+        try:
+            self.json(Call(), "DELETE", stream, silence=2.0)
+        except (BelljarError, Aborted):
+            # The server ends it after a while without a connection.
+            pass
 
     def _take(self) -> Joined:
         self.check()
@@ -523,7 +542,7 @@ def dumped(value: Any) -> bytes:
     return _ENCODER.encode(value).encode()
 
 
-def _pause(attempt: int) -> float:
+def pause_after(attempt: int) -> float:
     jitter: float = random.uniform(0.75, 1.25)  # noqa: S311
     return min(_BACKOFF * 2.0 ** min(attempt, 10), 5.0) * jitter
 
@@ -539,6 +558,14 @@ def _length(file: BinaryIO) -> int:
     length = file.seek(0, os.SEEK_END) - at
     file.seek(at)
     return length
+
+
+def _is_cut(response: http.client.HTTPResponse) -> bool:
+    """Whether a head ends early, which `http.client` takes for its end: no body is announced."""
+    if response.version != 11 or response.length is not None:
+        return False
+    is_chunked = response.getheader("Transfer-Encoding") is not None
+    return not is_chunked and (response.getheader("Connection") or "").lower() != "close"
 
 
 class _Start:

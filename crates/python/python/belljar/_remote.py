@@ -25,6 +25,7 @@ from ._request import (
     refused_option,
     request_of,
 )
+from ._stream import Stream
 from ._watch import Watch, described
 
 if TYPE_CHECKING:
@@ -587,8 +588,7 @@ def _run(
         answer = link.ask(call, "POST", path, body, headers, repeatable=repeatable, silence=silence)
         return answer.json()
     headers["Accept"] = "text/event-stream"
-    answer = link.ask(call, "POST", path, body, headers, repeatable=False, silence=silence)
-    return watch.outcome(call, answer)
+    return watch.outcome(call, Stream(link, call, path, body, headers, silence, watch.stream))
 
 
 def _with(link: Link, seconds: float | None) -> float | None:

@@ -4,14 +4,17 @@ from __future__ import annotations
 
 import logging
 import threading
+import uuid
 from typing import TYPE_CHECKING, Any
 
 from . import _belljar
 from ._errors import BelljarError
-from ._http import Aborted, Answer, Call, Link, dumped, refused
+from ._http import Aborted, Call, Link, dumped, refused
 
 if TYPE_CHECKING:
     from collections.abc import Callable
+
+    from ._stream import Stream
 
 # Events on their way to an event loop; with more, the run waits.
 _ON_THE_WAY = 256
@@ -27,8 +30,11 @@ class Watch:
         tools: dict[str, _belljar.Tool],
         answerer: Any,
         calls: _belljar.Calls,
+        stream: str | None,
     ) -> None:
         self._link = link
+        # The id by which the server keeps the stream.
+        self.stream = stream
         self._on_event = on_event
         self._tools = tools
         self._answerer = answerer
@@ -50,17 +56,20 @@ class Watch:
             asked["client_tools"] = [described(tool) for tool in tools if tool.start is not None]
         if answerer is not None:
             asked["client_input"] = True
+        stream = uuid.uuid4().hex if link.retries > 0 else None
+        if stream is not None:
+            asked["stream"] = stream
         document.add(asked)
         calls = _belljar.Calls(extras.get("tool_limits"))
-        return cls(link, on_event, live, answerer, calls)
+        return cls(link, on_event, live, answerer, calls, stream)
 
-    def outcome(self, call: Call, answer: Answer) -> Any:
+    def outcome(self, call: Call, stream: Stream) -> Any:
         """Reads the stream to its end, which is the outcome."""
         open_calls: dict[str, Callable[[], object]] = {}
         tell = _teller(call, self._on_event)
         found = None
         try:
-            for name, data in answer.events():
+            for name, data in stream.events():
                 if name == "outcome":
                     found = data
                 elif name == "problem":
@@ -79,11 +88,9 @@ class Watch:
                 raise tell.error from None
             raise
         finally:
-            answer.close()
+            stream.close(is_over=found is not None)
             for cancel in open_calls.values():
                 cancel()
-        if found is None:
-            raise answer.broken(EOFError("the stream of the run has ended without its outcome"))
         return found
 
     def _start(

@@ -145,10 +145,18 @@ fn no_key() -> Response {
 
 fn failed(error: ServiceError) -> Response {
     let status = status(error.class(), Face::Dify);
-    let wait = error.retry_after();
-    let answer = refused(-i32::from(status.as_u16()), Problem::from(error).detail);
+    problem(Problem {
+        status,
+        ..Problem::from(error)
+    })
+}
+
+/// A problem in Dify's format.
+pub(crate) fn problem(problem: Problem) -> Response {
+    let (status, wait) = (problem.status, problem.retry_after);
+    let answer = refused(-i32::from(status.as_u16()), problem.detail);
     match status {
-        StatusCode::SERVICE_UNAVAILABLE => retry(wait, (status, answer)),
+        StatusCode::SERVICE_UNAVAILABLE | StatusCode::BAD_GATEWAY => retry(wait, (status, answer)),
         _ => retry(wait, answer),
     }
 }

@@ -45,6 +45,7 @@ use self::registry::Sandboxes;
 use crate::http::access::route;
 use crate::http::app::App;
 use crate::http::idempotency::{self, Refused};
+use crate::http::problem::Problem;
 use crate::http::request_body;
 
 /// Adds E2B's routes to a router. The control plane is matched by path. Requests whose headers or
@@ -57,6 +58,21 @@ pub(crate) fn attach(router: Router<App>, app: &App) -> Router<App> {
         .merge(by_path())
         .layer(Extension(sandboxes));
     router.merge(own).layer(middleware::from_fn_with_state(data, to_sandbox))
+}
+
+/// Whether headers or the host name name a sandbox.
+pub(crate) fn is_addressed(request: &Request) -> bool {
+    Address::of(request.headers(), request.uri()).is_some()
+}
+
+/// A problem in E2B's format, or in Connect's.
+pub(crate) fn problem(problem: Problem, is_connect: bool) -> Response {
+    let fault = Fault::from(problem);
+    if is_connect {
+        fault.into_connect()
+    } else {
+        fault.into_response()
+    }
 }
 
 fn control_plane() -> Router<App> {

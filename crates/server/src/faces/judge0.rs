@@ -497,7 +497,15 @@ fn no_key() -> Response {
 
 fn failed(error: ServiceError) -> Response {
     let status = status(error.class(), Face::Judge0);
-    retry(error.retry_after(), error_response(status, Problem::from(error).detail))
+    problem(Problem {
+        status,
+        ..Problem::from(error)
+    })
+}
+
+/// A problem in Judge0's format.
+pub(crate) fn problem(problem: Problem) -> Response {
+    retry(problem.retry_after, error_response(problem.status, problem.detail))
 }
 
 #[cfg(test)]

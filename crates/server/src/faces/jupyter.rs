@@ -12,13 +12,21 @@ mod sessions;
 mod socket;
 
 use axum::middleware::from_fn_with_state;
+use axum::response::{IntoResponse, Response};
 use axum::routing::{get, post};
 use axum::{Extension, Router};
 
 use crate::http::app::App;
 use crate::http::idempotency::remember;
+use crate::http::problem::Problem;
+use error::ApiError;
 use kernels::Kernels;
 use sessions::Notebooks;
+
+/// A problem in Jupyter's format.
+pub(crate) fn problem(problem: Problem) -> Response {
+    ApiError::from(problem).into_response()
+}
 
 /// `/api` and `/kernelspecs`.
 pub(crate) fn routes(app: &App) -> Router<App> {

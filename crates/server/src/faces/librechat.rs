@@ -80,6 +80,11 @@ impl FaceAuth for LibreChat {
     }
 }
 
+/// A problem in LibreChat's format.
+pub(crate) fn problem(problem: Problem) -> Response {
+    retry(problem.retry_after, error_response(problem.status, problem.detail))
+}
+
 fn failed(error: ServiceError) -> Response {
     let class = error.class();
     let status = status(class, Face::LibreChat);

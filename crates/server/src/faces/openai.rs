@@ -45,6 +45,11 @@ impl<E: Into<Problem>> From<E> for Fault {
     }
 }
 
+/// A problem in OpenAI's format.
+pub(crate) fn problem(problem: Problem) -> Response {
+    Fault(problem).into_response()
+}
+
 impl Fault {
     fn invalid(code: &'static str, message: impl Into<String>) -> Self {
         Self(Problem::new(StatusCode::BAD_REQUEST, code, message))

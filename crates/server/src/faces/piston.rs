@@ -287,7 +287,15 @@ fn error_response(status: StatusCode, message: impl Into<String>) -> Response {
 
 fn failed(error: ServiceError) -> Response {
     let status = status(error.class(), Face::Piston);
-    retry(error.retry_after(), error_response(status, Problem::from(error).detail))
+    problem(Problem {
+        status,
+        ..Problem::from(error)
+    })
+}
+
+/// A problem in Piston's format.
+pub(crate) fn problem(problem: Problem) -> Response {
+    retry(problem.retry_after, error_response(problem.status, problem.detail))
 }
 
 #[cfg(test)]

@@ -336,6 +336,15 @@ impl FaceAuth for SandboxFusion {
     }
 }
 
+/// A problem in SandboxFusion's format. Its clients send a request again only after 504.
+pub(crate) fn problem(problem: Problem) -> Response {
+    let status = match problem.status {
+        StatusCode::BAD_GATEWAY | StatusCode::SERVICE_UNAVAILABLE => StatusCode::GATEWAY_TIMEOUT,
+        status => status,
+    };
+    retry(problem.retry_after, error_response(status, problem.detail))
+}
+
 fn failed(error: ServiceError) -> Response {
     let class = error.class();
     let Problem {

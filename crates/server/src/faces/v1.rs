@@ -15,6 +15,7 @@ mod queries;
 mod runs;
 mod session_runs;
 mod sessions;
+mod streams;
 mod terminal;
 
 use std::sync::Arc;
@@ -24,6 +25,7 @@ use axum::{Extension, Router};
 
 use crate::http::app::App;
 use crate::http::idempotency::remember;
+use crate::http::streams::Streams;
 use operation::Operation;
 
 /// Routes below `/v1`, built from the same table of operations as the OpenAPI document.
@@ -39,7 +41,8 @@ pub(crate) fn routes(app: &App) -> Router<App> {
         router.route(one.path, handler)
     };
     let calls = Arc::new(calls::Calls::default());
-    operations.into_iter().fold(documents, add).layer(Extension(calls))
+    let streams = Arc::new(Streams::default());
+    operations.into_iter().fold(documents, add).layer(Extension(calls)).layer(Extension(streams))
 }
 
 /// All operations in the order of the documents.
@@ -50,6 +53,7 @@ fn operations() -> Vec<Operation> {
         sessions::operations(),
         session_runs::operations(),
         calls::operations(),
+        streams::operations(),
         files::operations(),
         queries::operations(),
         checkpoints::operations(),

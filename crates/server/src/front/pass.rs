@@ -12,7 +12,7 @@ use axum::http::header::{
     TRAILER, TRANSFER_ENCODING, UPGRADE, WWW_AUTHENTICATE, X_CONTENT_TYPE_OPTIONS,
 };
 use axum::http::{HeaderMap, HeaderName, HeaderValue, StatusCode, Uri, Version};
-use axum::response::{IntoResponse, Response};
+use axum::response::Response;
 use hyper::body::{Frame, Incoming, SizeHint};
 use hyper::upgrade::OnUpgrade;
 use hyper_util::rt::TokioIo;
@@ -22,6 +22,7 @@ use super::account::Account;
 use super::whose::{Whose, strip};
 use super::worker::User;
 use super::workers::{Trouble, Workers};
+use crate::faces::shape::Shape;
 use crate::http::access::{Forwarded, KEY_ID};
 use crate::http::app::Settings;
 use crate::http::forwarded::{Base, client_of};
@@ -82,6 +83,7 @@ pub(super) async fn pass(
         running,
     } = whose;
     let client = client_of(&settings.trusted_proxies, &request);
+    let shape = Shape::of(&request, &settings.faces);
     let (user, request) = match running {
         Some(user) => {
             // Without `open`, it has no body.
@@ -91,7 +93,7 @@ pub(super) async fn pass(
         }
         None => match workers.enter(&account).await {
             Ok(user) => (user, request_body::open(request, &owner, ReadMode::Stream)),
-            Err(trouble) => return refused(trouble),
+            Err(trouble) => return shape.response(refused(trouble)),
         },
     };
     let (mut parts, body) = request.into_parts();
@@ -130,7 +132,7 @@ pub(super) async fn pass(
     let path = parts.uri.path_and_query().map_or("/", |path| path.as_str());
     let Ok(uri) = Uri::builder().scheme("http").authority("worker").path_and_query(path).build()
     else {
-        return Problem::internal("the path cannot be passed on").into_response();
+        return shape.response(Problem::internal("the path cannot be passed on"));
     };
     parts.uri = uri;
     parts.version = Version::HTTP_11;
@@ -139,17 +141,13 @@ pub(super) async fn pass(
         Ok(answer) => answer,
         Err(error) => {
             tracing::debug!(%error, "a worker did not answer");
-            return broken(&account, &user).await;
+            return shape.response(broken(&account, &user).await);
         }
     };
     let mut response = if answer.status() == StatusCode::SWITCHING_PROTOCOLS {
         let Some(upgrade) = upgrade else {
-            return Problem::new(
-                StatusCode::BAD_GATEWAY,
-                "worker",
-                "the worker's answer is invalid",
-            )
-            .into_response();
+            let detail = "the worker's answer is invalid";
+            return shape.response(Problem::new(StatusCode::BAD_GATEWAY, "worker", detail));
         };
         let theirs = hyper::upgrade::on(&mut answer);
         tokio::spawn(join(upgrade, theirs, user));
@@ -227,15 +225,14 @@ async fn join(ours: OnUpgrade, theirs: OnUpgrade, user: User) {
     drop(user);
 }
 
-/// The response if the connection to the worker broke.
-async fn broken(account: &Account, user: &User) -> Response {
-    let problem = if let Some(how) = account.autopsy(&user.0).await {
+/// The problem if the connection to the worker broke.
+async fn broken(account: &Account, user: &User) -> Problem {
+    if let Some(how) = account.autopsy(&user.0).await {
         ended(StatusCode::BAD_GATEWAY, &how)
     } else {
         let detail = "the connection to this account's process broke";
         Problem::new(StatusCode::BAD_GATEWAY, "worker", detail)
-    };
-    problem.into_response()
+    }
 }
 
 fn ended(status: StatusCode, how: &str) -> Problem {
@@ -244,7 +241,7 @@ fn ended(status: StatusCode, how: &str) -> Problem {
     problem.hint("send the request again; sessions that were not in a store are lost")
 }
 
-fn refused(trouble: Trouble) -> Response {
+fn refused(trouble: Trouble) -> Problem {
     const BUSY: StatusCode = StatusCode::SERVICE_UNAVAILABLE;
     let problem = match trouble {
         Trouble::Ended(how) => ended(BUSY, &how),
@@ -255,11 +252,10 @@ fn refused(trouble: Trouble) -> Response {
         Trouble::Full => Problem::new(BUSY, "busy", "too many accounts use the server"),
         Trouble::Stopping => Problem::new(BUSY, "stopping", "the server stops"),
     };
-    let problem = Problem {
+    Problem {
         retry_after: Some(std::time::Duration::from_secs(1)),
         ..problem
-    };
-    problem.into_response()
+    }
 }
 
 /// The body of a response. The worker counts as used until its end.

@@ -54,6 +54,19 @@ pub(crate) async fn scope<T>(
         .await
 }
 
+/// Work of the current request that another task does.
+pub(crate) fn carried<T>(work: impl Future<Output = T>) -> impl Future<Output = T> {
+    let copy = IDENTITY.try_with(|identity| {
+        let identity = identity.borrow();
+        Identity {
+            caller: identity.caller.clone(),
+            route: identity.route.clone(),
+            ..Identity::default()
+        }
+    });
+    IDENTITY.scope(RefCell::new(copy.unwrap_or_default()), work)
+}
+
 /// Runs the `work` of the current request. Returns `None` if the request's key, which the work
 /// finds, is revoked meanwhile.
 pub(crate) async fn until_revoked<T>(work: impl Future<Output = T>) -> Option<T> {

@@ -8,13 +8,15 @@ use axum::http::header::ACCEPT;
 use axum::http::{HeaderMap, HeaderName, HeaderValue};
 use axum::response::sse::{Event as SentEvent, KeepAlive, Sse};
 use axum::response::{IntoResponse, Response};
-use belljar::event::{Event, EventReader};
+use belljar::event::{Event, EventReader, Stream};
 use futures_util::{StreamExt, stream};
 use serde::Serialize;
+use serde_json::{Value, json};
 use tokio::sync::mpsc;
 use tokio::task::JoinError;
 use tokio_util::task::AbortOnDropHandle;
 
+use super::output::OutputReader;
 use super::problem::Problem;
 
 /// Interval of keep-alive comments while a run is silent.
@@ -28,13 +30,37 @@ pub(crate) fn is_asked_for(headers: &HeaderMap) -> bool {
         .any(|one| one.split(';').next().is_some_and(|media| media.trim() == "text/event-stream"))
 }
 
+/// An event of a stream.
+#[derive(Clone)]
+pub(crate) struct Sent {
+    pub name: String,
+    /// JSON on one line.
+    pub data: String,
+}
+
+impl Sent {
+    pub(crate) fn new(name: &str, data: &Value) -> Self {
+        Self {
+            name: name.to_owned(),
+            data: data.to_string(),
+        }
+    }
+
+    /// The event as it is written.
+    pub(super) fn written(self) -> SentEvent {
+        SentEvent::default().event(self.name).data(self.data)
+    }
+}
+
 /// The sources of a stream's events before the outcome.
 #[derive(Default)]
 pub(crate) struct Watched {
     /// The run's own events.
     pub events: Option<EventReader>,
+    /// The run's output alone.
+    pub output: Option<OutputReader>,
     /// Calls for the client to answer.
-    pub calls: Option<mpsc::Receiver<SentEvent>>,
+    pub calls: Option<mpsc::Receiver<Sent>>,
     /// Dropped with the stream.
     pub held: Option<Box<dyn Send>>,
 }
@@ -46,11 +72,7 @@ pub(crate) async fn answer<T: Serialize + Send + 'static>(
     watched: Watched,
     run: impl Future<Output = Result<T, Problem>> + Send + 'static,
 ) -> Result<Response, Problem> {
-    let mut rest = Rest {
-        watched,
-        // On its own task, so that guest code does not delay its events.
-        run: Some(AbortOnDropHandle::new(tokio::spawn(run))),
-    };
+    let mut rest = Rest::begin(watched, run);
     let first = match rest.next().await {
         Some(Told::Event(event)) => event,
         Some(Told::Outcome(outcome)) => last(Ok(outcome?)),
@@ -61,27 +83,44 @@ pub(crate) async fn answer<T: Serialize + Send + 'static>(
             Told::Event(event) => event,
             Told::Outcome(outcome) => last(outcome),
         };
-        Some((Ok(event), rest))
+        Some((event.written(), rest))
     });
-    Ok(respond(stream::once(ready(Ok(first))).chain(others)))
+    Ok(respond(stream::once(ready(first.written())).chain(others)))
 }
 
 /// The events not sent yet.
-struct Rest<T> {
+pub(super) struct Rest<T> {
     watched: Watched,
     run: Option<AbortOnDropHandle<Result<T, Problem>>>,
 }
 
-enum Told<T> {
-    Event(SentEvent),
+pub(super) enum Told<T> {
+    Event(Sent),
     Outcome(Result<T, Problem>),
 }
 
-impl<T> Rest<T> {
+impl<T: Send + 'static> Rest<T> {
+    /// Starts the run.
+    pub(super) fn begin(
+        watched: Watched,
+        run: impl Future<Output = Result<T, Problem>> + Send + 'static,
+    ) -> Self {
+        Self {
+            watched,
+            // On its own task, so that guest code does not delay its events.
+            run: Some(AbortOnDropHandle::new(tokio::spawn(run))),
+        }
+    }
+
     /// The next event; after the last one the outcome, once.
-    async fn next(&mut self) -> Option<Told<T>> {
+    pub(super) async fn next(&mut self) -> Option<Told<T>> {
         let run = self.run.as_mut()?;
-        let Watched { events, calls, .. } = &mut self.watched;
+        let Watched {
+            events,
+            output,
+            calls,
+            ..
+        } = &mut self.watched;
         let ended = loop {
             tokio::select! {
                 biased;
@@ -93,7 +132,11 @@ impl<T> Rest<T> {
                     Some(event) => return Some(Told::Event(sent(&event))),
                     None => *events = None,
                 },
-                ended = &mut *run, if events.is_none() => break ended,
+                text = text_of(output) => match text {
+                    Some((stream, text)) => return Some(Told::Event(written(stream, &text))),
+                    None => *output = None,
+                },
+                ended = &mut *run, if events.is_none() && output.is_none() => break ended,
             }
         };
         self.run = None;
@@ -108,7 +151,14 @@ async fn next_of(events: &mut Option<EventReader>) -> Option<Event> {
     }
 }
 
-async fn call_of(calls: &mut Option<mpsc::Receiver<SentEvent>>) -> Option<SentEvent> {
+async fn text_of(output: &mut Option<OutputReader>) -> Option<(Stream, String)> {
+    match output {
+        Some(output) => output.next().await,
+        None => pending().await,
+    }
+}
+
+async fn call_of(calls: &mut Option<mpsc::Receiver<Sent>>) -> Option<Sent> {
     match calls {
         Some(calls) => calls.recv().await,
         None => pending().await,
@@ -122,24 +172,35 @@ fn finished<T>(ended: Result<Result<T, Problem>, JoinError>) -> Result<T, Proble
     })
 }
 
-fn sent(event: &Event) -> SentEvent {
-    let json = serde_json::to_value(event).unwrap_or_default();
-    let name = json.get("type").and_then(|name| name.as_str()).unwrap_or("event").to_owned();
-    SentEvent::default().event(name).data(json.to_string())
+fn written(stream: Stream, text: &str) -> Sent {
+    let name = if stream == Stream::Stderr {
+        "stderr"
+    } else {
+        "stdout"
+    };
+    Sent::new(name, &json!({"type": name, "text": text}))
 }
 
-fn last<T: Serialize>(outcome: Result<T, Problem>) -> SentEvent {
+fn sent(event: &Event) -> Sent {
+    let json = serde_json::to_value(event).unwrap_or_default();
+    let name = json.get("type").and_then(|name| name.as_str()).unwrap_or("event");
+    Sent::new(name, &json)
+}
+
+pub(super) fn last<T: Serialize>(outcome: Result<T, Problem>) -> Sent {
     let (name, json) = match outcome {
         Ok(outcome) => ("outcome", serde_json::to_string(&outcome)),
         Err(problem) => ("problem", serde_json::to_string(&problem)),
     };
-    SentEvent::default().event(name).data(json.unwrap_or_default())
+    Sent {
+        name: name.to_owned(),
+        data: json.unwrap_or_default(),
+    }
 }
 
-fn respond(
-    events: impl stream::Stream<Item = Result<SentEvent, Infallible>> + Send + 'static,
-) -> Response {
-    let sse = Sse::new(events).keep_alive(KeepAlive::new().interval(KEEP_ALIVE));
+pub(super) fn respond(events: impl stream::Stream<Item = SentEvent> + Send + 'static) -> Response {
+    let sse =
+        Sse::new(events.map(Ok::<_, Infallible>)).keep_alive(KeepAlive::new().interval(KEEP_ALIVE));
     let mut response = sse.into_response();
     // Disables buffering in proxies.
     response

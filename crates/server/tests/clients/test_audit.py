@@ -158,6 +158,21 @@ def test_other_interfaces_are_recorded_too(audited):
     audited.record(event="session.created", account="one", route="/api/kernels")
 
 
+def test_work_in_a_sandbox_has_its_own_request(audited):
+    made = audited.ask(0, "POST", "/sandboxes", json={"templateID": "core"}).json()
+    headers = {
+        "e2b-sandbox-id": made["sandboxID"],
+        "x-access-token": made["envdAccessToken"],
+        "x-request-id": "its-own",
+    }
+    url = audited.server.url + "/execute"
+    answer = httpx.post(url, headers=headers, json={"code": "print(1)"}, timeout=60)
+    assert answer.status_code == 200, answer.text
+    record = audited.record(event="run", work="run", account="one")
+    assert (record["request"], record["route"]) == ("its-own", "/execute")
+    assert record["key"] == audited.ids["one"]
+
+
 def test_usage_is_summed_up(audited):
     for account in (0, 0, 1):
         audited.ask(account, "POST", "/v1/runs", json={"code": "1", "image": "core"})

@@ -27,7 +27,7 @@ from .events import (
     ThoughtEvent,
     TokenEvent,
 )
-from .models import Chat, Messages, Reply, pieces_of, reply_of
+from .models import Chat, Messages, Reply, default_chat, pieces_of, reply_of
 from .prompt import NO_MORE_CODE, SYSTEM_PROMPT, observation_message, with_what_is_there
 
 _TOOL = "python"
@@ -75,7 +75,7 @@ class Agent:
 
     def __init__(
         self,
-        chat: Chat,
+        chat: Chat | str,
         *,
         runtime: belljar.Runtime | None = None,
         session: belljar.Session | None = None,
@@ -90,9 +90,9 @@ class Agent:
     ) -> None:
         """
         Args:
-            chat: the model: `async def chat(messages) -> str`, or a blocking function. With a
-                method `stream` (as in `OpenAIChat` and `AnthropicChat`), tokens are reported as
-                they come.
+            chat: the model: its name, as for `default_chat`; or `async def chat(messages) -> str`,
+                or a blocking function. With a method `stream` (as in `OpenAIChat` and
+                `AnthropicChat`), tokens are reported as they come.
             session: a session to work in, which stays open; by default the agent starts its own.
             best_of: number of replies requested from the model at each step. Their code runs on
                 forks of the session, all at once, and the one with the highest `score` is kept.
@@ -106,7 +106,7 @@ class Agent:
         self.memory = Memory()
         self.session = session
         self._owned = session is None
-        self._chat = chat
+        self._chat = default_chat(chat) if isinstance(chat, str) else chat
         self._runtime = runtime
         self._session_options = session_options
         self._run_options = dict(run_options or {})

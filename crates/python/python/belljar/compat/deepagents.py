@@ -4,8 +4,6 @@ from __future__ import annotations
 
 import base64
 import contextlib
-import re
-import shlex
 import uuid
 from collections.abc import Callable, Iterator
 from datetime import datetime, timezone
@@ -41,28 +39,10 @@ from belljar import PathEntry
 from ..convert import exit_code
 from ..report import error_text
 from ._common import runtime_or_default
+from ._programs import ROOT, inside, program_of
 
-ROOT = "/workspace"
 # Levels of directories that a search reads.
 _DEPTH = 64
-_HERE_DOCUMENT = re.compile(r"""\s*(python3?)[^\n<]*<<\s*(['"]?)(\w+)\2\n(.*)\n\3\s*""", re.DOTALL)
-_NO_SHELL = f"""there is no shell. Commands are, in {ROOT} or after `cd DIR &&`:
-python FILE [ARGUMENTS], python -m MODULE [ARGUMENTS], python -c CODE, python - <<'END'
-"""
-# Each command begins without the modules that earlier ones imported from files, which may have
-# changed since.
-_COMMAND = """\
-import os, runpy, sys
-sys.argv, _path = {argv!r}, sys.path[:]
-sys.path.insert(0, {directory!r} or os.getcwd())
-try:
-    {call}
-finally:
-    sys.path[:] = _path
-    for _name, _module in list(sys.modules.items()):
-        if str(getattr(_module, "__file__", None)).startswith({root!r}):
-            del sys.modules[_name]
-"""
 
 
 class BelljarSandbox(SandboxBackendProtocol):
@@ -98,13 +78,13 @@ class BelljarSandbox(SandboxBackendProtocol):
     def execute(self, command: str, *, timeout: int | None = None) -> ExecuteResponse:
         """Runs a Python program; there is no shell."""
         try:
-            cwd, argv, call = _program(command)
+            program = program_of(command)
         except ValueError as error:
             return ExecuteResponse(f"{error}\n", 127)
-        directory = str(PurePosixPath(cwd, argv[0]).parent) if argv[0].endswith(".py") else ""
-        code = _COMMAND.format(argv=argv, directory=directory, call=call, root=f"{ROOT}/")
         try:
-            run = self._session.run(code, cwd=cwd, timeout=timeout or self._timeout)
+            run = self._session.run(
+                program.code(), cwd=program.cwd, timeout=timeout or self._timeout
+            )
         except belljar.RefusedError as error:
             return ExecuteResponse(f"{error}\n", 126)
         document = run.outcome.to_dict()
@@ -115,13 +95,13 @@ class BelljarSandbox(SandboxBackendProtocol):
         if path.rstrip("/") == "":
             return LsResult(entries=[FileInfo(path=f"{ROOT}/", is_dir=True)])
         with _reported(LsResult) as failed:
-            entries = self._session.files.list(_inside(path))
+            entries = self._session.files.list(inside(path))
             return LsResult(entries=[_info(entry) for entry in entries])
         return failed.result
 
     def read(self, file_path: str, offset: int = 0, limit: int = 2000) -> ReadResult:
         with _reported(ReadResult) as failed:
-            data = _file_data(self._session.files.read(_inside(file_path)))
+            data = _file_data(self._session.files.read(inside(file_path)))
             if data["encoding"] == "base64":
                 return ReadResult(file_data=data)
             return slice_read_response(data, offset, limit)
@@ -137,7 +117,7 @@ class BelljarSandbox(SandboxBackendProtocol):
         self, file_path: str, old_string: str, new_string: str, replace_all: bool = False
     ) -> EditResult:
         with _reported(EditResult) as failed:
-            data = _file_data(self._session.files.read(_inside(file_path)))
+            data = _file_data(self._session.files.read(inside(file_path)))
             if data["encoding"] == "base64":
                 return EditResult(error=f"{file_path} is not text")
             done = perform_string_replacement(data["content"], old_string, new_string, replace_all)
@@ -149,7 +129,7 @@ class BelljarSandbox(SandboxBackendProtocol):
 
     def delete(self, file_path: str) -> DeleteResult:
         with _reported(DeleteResult) as failed:
-            self._session.files.remove(_inside(file_path))
+            self._session.files.remove(inside(file_path))
             return DeleteResult(path=file_path)
         return failed.result
 
@@ -196,7 +176,7 @@ class BelljarSandbox(SandboxBackendProtocol):
 
     def _download(self, path: str) -> FileDownloadResponse:
         try:
-            entry = self._session.files.stat(_inside(path))
+            entry = self._session.files.stat(inside(path))
             if entry.kind == "directory":
                 return FileDownloadResponse(path, error="is_directory")
             return FileDownloadResponse(path, self._session.files.read(entry.path))
@@ -213,14 +193,14 @@ class BelljarSandbox(SandboxBackendProtocol):
         return self._opened
 
     def _write(self, path: str, content: bytes) -> None:
-        inside = PurePosixPath(_inside(path))
-        if str(inside.parent) != ".":
-            self._session.files.make_dir(str(inside.parent))
-        self._session.files.write(str(inside), content)
+        place = PurePosixPath(inside(path))
+        if str(place.parent) != ".":
+            self._session.files.make_dir(str(place.parent))
+        self._session.files.write(str(place), content)
 
     def _found(self, pattern: str | None, path: str | None) -> Iterator[PathEntry]:
         """The files below a directory, or the one file, whose paths match."""
-        root = "" if path is None or path.rstrip("/") == "" else _inside(path)
+        root = "" if path is None or path.rstrip("/") == "" else inside(path)
         matches: Callable[[str], bool] = lambda _: True  # noqa: E731
         if pattern is not None:
             matches = compile_grep_include_glob(pattern)
@@ -247,48 +227,6 @@ def _reported(result: Callable[..., Any]) -> Iterator[_Failed]:
         yield failed
     except (belljar.BelljarError, ValueError, InvalidGlobPatternError) as error:
         failed.result = result(error=str(error))
-
-
-def _program(command: str) -> tuple[str, list[str], str]:
-    """The working directory, the arguments, and the call that runs the program."""
-    if found := _HERE_DOCUMENT.fullmatch(command):
-        return ROOT, ["-"], _exec(found[4])
-    lexer = shlex.shlex(command, posix=True, punctuation_chars=True)
-    lexer.whitespace_split = True
-    lexer.commenters = ""
-    try:
-        words = list(lexer)
-    except ValueError as error:
-        raise ValueError(f"{error}: {_NO_SHELL}") from error
-    cwd = ROOT
-    if words[:1] == ["cd"] and words[2:3] == ["&&"]:
-        cwd, words = str(PurePosixPath(ROOT, words[1])), words[3:]
-    has_operator = any(set(word) <= set("();<>|&") for word in words)
-    if len(words) < 2 or words[0] not in ("python", "python3") or has_operator:
-        raise ValueError(_NO_SHELL)
-    match words[1:]:
-        case ["-c", code, *rest]:
-            return cwd, ["-c", *rest], _exec(code)
-        case ["-m", module, *rest]:
-            call = f"runpy.run_module({module!r}, run_name='__main__', alter_sys=True)"
-            return cwd, [module, *rest], call
-        case [file, *rest] if not file.startswith("-"):
-            return cwd, [file, *rest], f"runpy.run_path({file!r}, run_name='__main__')"
-    raise ValueError(_NO_SHELL)
-
-
-def _exec(code: str) -> str:
-    return f"exec(compile({code!r}, '<string>', 'exec'), {{'__name__': '__main__'}})"
-
-
-def _inside(path: str) -> str:
-    """A path for `Session.files`."""
-    if path.rstrip("/") == ROOT:
-        return ""
-    inside = PurePosixPath(path)
-    if ".." in inside.parts or not inside.is_relative_to(ROOT):
-        raise ValueError(f"{path!r} is not below {ROOT}, where all files are")
-    return str(inside.relative_to(ROOT))
 
 
 def _outside(entry: PathEntry) -> str:

@@ -28,6 +28,7 @@ use super::paths::{self, HOME};
 use super::processes::{Config, Listed, Message, Process, Selector};
 use super::sandbox::Sandbox;
 use super::target::{Open, body, json_body};
+use crate::http::identity;
 use crate::service::owned_session::OwnedSession;
 use crate::service::owner::Owner;
 use crate::service::session_store::{Access, ClaimedSession};
@@ -128,7 +129,7 @@ pub(super) async fn start(sandbox: Result<Open, Fault>, request: Request) -> Res
         request.cwd = Some(cwd.absolute());
         let listed = sandbox.processes.add(sandbox.next(), process, tag)?;
         let messages = listed.process.follow()?;
-        tokio::spawn(run(sandbox, listed, request, time));
+        tokio::spawn(identity::carried(run(sandbox, listed, request, time)));
         Ok(messages)
     };
     stream(begun.await)
@@ -372,7 +373,7 @@ async fn execute_in(
     given?;
     let base = Base::of(sandbox, &at).await?;
     let ran = async {
-        let outcome = sandbox.service().run_claimed(&sandbox.owner, at, request).await?;
+        let outcome = sandbox.service().run_claimed(&sandbox.user(), at, request).await?;
         let at = sandbox.service().claim(&sandbox.owner, session.id(), Access::Read).await?;
         let is_changed = !base.is_as_in(sandbox, &at).await?;
         at.release().await?;
@@ -434,7 +435,7 @@ pub(super) struct Base(OwnedSession);
 
 impl Base {
     pub(super) async fn of(sandbox: &Sandbox, at: &ClaimedSession) -> Result<Self, Fault> {
-        Ok(Self(sandbox.service().fork_of(&sandbox.owner, at, None).await?))
+        Ok(Self(sandbox.service().fork_of(&sandbox.user(), at, None).await?))
     }
 
     /// Whether the session's files are unchanged since the snapshot.

@@ -40,7 +40,7 @@ impl Sandbox {
         let has_files = context.id == turn.context().id;
         if !memory {
             let options = options(self.service(), config, &context.cwd);
-            let session = Box::pin(self.service().start(&self.owner, options.into())).await?;
+            let session = Box::pin(self.service().start(&self.user(), options.into())).await?;
             let fork =
                 Context::new(context.id.clone(), &context.cwd, session.id(), Note::default());
             if has_files {
@@ -55,7 +55,7 @@ impl Sandbox {
             other = self.claim(context, Access::Read).await?.ok_or_else(gone)?;
             &other
         };
-        let session = self.service().fork_of(&self.owner, at, None).await?;
+        let session = self.service().fork_of(&self.user(), at, None).await?;
         let env = with_env(Request::new("pass"), &config.env);
         if let Err(error) = session.view().validate(&env) {
             self.remove_session(session.id()).await;
@@ -304,7 +304,7 @@ impl Sandbox {
     /// Runs a request in the context that has the turn.
     pub(super) fn run(&self, turn: &mut Turn, request: Request) -> Result<GuestFuture<Ran>, Fault> {
         let at = turn.at.take().ok_or_else(gone)?;
-        Ok(self.service().run_keeping_claim(&self.owner, at, request))
+        Ok(self.service().run_keeping_claim(&self.user(), at, request))
     }
 
     /// Ends a turn after a run, and records the state of its context.

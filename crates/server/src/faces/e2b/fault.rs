@@ -117,7 +117,12 @@ impl From<UploadError> for Fault {
             let message = format!("the file exceeds the {max} bytes that a sandbox may hold");
             return Self::new(StatusCode::INSUFFICIENT_STORAGE, message);
         }
-        let problem = Problem::from(error);
+        Problem::from(error).into()
+    }
+}
+
+impl From<Problem> for Fault {
+    fn from(problem: Problem) -> Self {
         Self {
             retry_after: problem.retry_after,
             ..Self::new(problem.status, problem.detail)

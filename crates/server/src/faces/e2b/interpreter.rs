@@ -29,6 +29,7 @@ use super::registry::Sandboxes;
 use super::sandbox::Sandbox;
 use super::target::{Open, Served, json_body};
 use super::wire::{ContextInfo, Execute, NewContext};
+use crate::http::identity;
 use crate::service::guest_work::detached;
 
 /// Interval of keep-alive lines while the code is silent.
@@ -79,7 +80,8 @@ pub(super) async fn execute(
 
     let (lines, waiting) = mpsc::channel(MAX_LINES);
     let (began, begins) = oneshot::channel();
-    tokio::spawn(run(place, sandbox, asked.context_id, context, request, lines, began));
+    let work = run(place, sandbox, asked.context_id, context, request, lines, began);
+    tokio::spawn(identity::carried(work));
     match tokio::time::timeout(PATIENCE, begins).await {
         Ok(Ok(Err(fault))) => return Err(fault),
         Ok(Err(_)) => {

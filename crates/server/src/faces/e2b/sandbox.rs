@@ -17,6 +17,7 @@ use super::record::{
 };
 use super::watchers::Watchers;
 use super::wire::State;
+use crate::http::identity;
 use crate::lock::lock;
 use crate::service::Service;
 use crate::service::owned_session::{NewSession, OwnedSession};
@@ -257,6 +258,16 @@ impl Sandbox {
         }
     }
 
+    /// The owner, with the current request for the audit log.
+    pub(super) fn user(&self) -> Owner {
+        let key = || self.owner.caller().and_then(|caller| caller.key.clone());
+        let caller = identity::caller(key);
+        match caller {
+            Some(_) => self.owner.clone().called_by(caller),
+            None => self.owner.clone(),
+        }
+    }
+
     /// A request for code, with the limits of one execution.
     pub(super) fn request(&self, code: String) -> Request {
         let ceilings = self.service.runtime().ceilings();
@@ -272,13 +283,13 @@ impl Sandbox {
     pub(super) async fn fresh(&self, cwd: &str) -> Result<OwnedSession, Fault> {
         let options = options(&self.service, &self.config, cwd);
         let new = NewSession::from(options).local();
-        Ok(Box::pin(self.service.start(&self.owner, new)).await?)
+        Ok(Box::pin(self.service.start(&self.user(), new)).await?)
     }
 
     /// A session for a context.
     pub(super) async fn start(&self, cwd: &str) -> Result<OwnedSession, Fault> {
         let options = options(&self.service, &self.config, cwd);
-        Ok(Box::pin(self.service.start(&self.owner, options.into())).await?)
+        Ok(Box::pin(self.service.start(&self.user(), options.into())).await?)
     }
 
     pub(super) async fn remove_session(&self, id: &str) {

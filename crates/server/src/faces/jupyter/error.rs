@@ -40,7 +40,12 @@ impl ApiError {
 
 impl From<ServiceError> for ApiError {
     fn from(error: ServiceError) -> Self {
-        let problem = Problem::from(error);
+        Problem::from(error).into()
+    }
+}
+
+impl From<Problem> for ApiError {
+    fn from(problem: Problem) -> Self {
         Self {
             retry_after: problem.retry_after,
             ..Self::new(problem.status, problem.detail)

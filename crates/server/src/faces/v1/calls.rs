@@ -9,7 +9,6 @@ use std::sync::{Arc, Mutex, MutexGuard};
 use axum::Extension;
 use axum::extract::Path;
 use axum::http::StatusCode;
-use axum::response::sse::Event as SentEvent;
 use axum::routing::post;
 use belljar::event::event_channel;
 use belljar::request::{HostPaths, RunRequest};
@@ -25,8 +24,9 @@ use tokio::sync::{mpsc, oneshot};
 use super::create::{Seconds, merged, read, take};
 use super::operation::Operation;
 use crate::http::extract::Body;
+use crate::http::output::output_channel;
 use crate::http::problem::Problem;
-use crate::http::sse::Watched;
+use crate::http::sse::{Sent, Watched};
 use crate::lock::lock;
 use crate::service::cache;
 use crate::service::owner::Owner;
@@ -77,12 +77,32 @@ struct Own {
     /// Limits on the calls of tools.
     tool_limits: Option<Limits>,
     /// Whether the stream has the run's events. Without them it has `call`, `input` and `outcome`,
-    /// and values that the code displays are printed. Default true.
-    events: Option<bool>,
+    /// and values that the code displays are printed. `output` adds `stdout` and `stderr`, each
+    /// with `text`, tracebacks included. Default true.
+    events: Option<Events>,
+    /// An id for the stream, 16 to 64 letters, digits, `-` and `_`. Its events then have ids, and
+    /// the run outlives a lost connection by 30 seconds: `GET /v1/streams/{id}` with
+    /// `Last-Event-ID` resumes the stream. A repeated request resumes it, too, from its start.
+    #[schemars(regex(pattern = STREAM_PATTERN))]
+    stream: Option<String>,
 }
 
-const OWN: [&str; 5] =
-    ["client_tools", "client_input", "client_interrupt", "tool_limits", "events"];
+const OWN: [&str; 6] =
+    ["client_tools", "client_input", "client_interrupt", "tool_limits", "events", "stream"];
+
+/// Which events a stream has.
+#[derive(Clone, Copy, Deserialize, JsonSchema)]
+#[serde(untagged)]
+enum Events {
+    All(bool),
+    Some(SomeEvents),
+}
+
+#[derive(Clone, Copy, Deserialize, JsonSchema)]
+#[serde(rename_all = "lowercase")]
+enum SomeEvents {
+    Output,
+}
 
 /// A tool that the client answers.
 #[derive(Deserialize, JsonSchema)]
@@ -140,11 +160,21 @@ impl JsonSchema for ClientRun {
 }
 
 impl ClientRun {
+    /// The id of a stream that can be resumed.
+    pub(super) fn stream(&self) -> Result<Option<&str>, Problem> {
+        let id = self.own.stream.as_deref();
+        if id.is_some_and(|id| !is_stream(id)) {
+            return Err(bad("stream: 16 to 64 letters, digits, - and _"));
+        }
+        Ok(id)
+    }
+
     /// The request, for one document as the answer.
     pub(super) fn plain(self) -> Result<Request, Problem> {
         let own = &self.own;
-        if !own.client_tools.is_empty() || own.client_input || own.client_interrupt {
-            return Err(bad("client_ options need Accept: text/event-stream"));
+        let is_live = !own.client_tools.is_empty() || own.client_input || own.client_interrupt;
+        if is_live || own.stream.is_some() {
+            return Err(bad("stream and client_ options need Accept: text/event-stream"));
         }
         let request = self.run.into_request(HostPaths::Refused).map_err(belljar::Error::from)?;
         limited(request, self.own.tool_limits)
@@ -162,14 +192,23 @@ impl ClientRun {
             client_interrupt,
             tool_limits,
             events,
+            stream: _,
         } = self.own;
         let request = self.run.into_request(HostPaths::Refused).map_err(belljar::Error::from)?;
         let mut request = limited(request, tool_limits)?;
         let mut watched = Watched::default();
-        if events.unwrap_or(true) {
-            let (listener, reader) = event_channel();
-            request = request.watch(listener);
-            watched.events = Some(reader);
+        match events.unwrap_or(Events::All(true)) {
+            Events::All(true) => {
+                let (listener, reader) = event_channel();
+                request = request.watch(listener);
+                watched.events = Some(reader);
+            }
+            Events::All(false) => {}
+            Events::Some(SomeEvents::Output) => {
+                let (listener, reader) = output_channel();
+                request = request.watch(listener);
+                watched.output = Some(reader);
+            }
         }
         if client_tools.is_empty() && !client_input && !client_interrupt {
             return Ok((request, watched));
@@ -236,6 +275,14 @@ fn limited(request: Request, asked: Option<Limits>) -> Result<Request, Problem> 
     Ok(request.tool_limits(limits))
 }
 
+/// The form of a stream's id.
+const STREAM_PATTERN: &str = "^[A-Za-z0-9_-]{16,64}$";
+
+fn is_stream(id: &str) -> bool {
+    let is_plain = |byte: u8| byte.is_ascii_alphanumeric() || b"-_".contains(&byte);
+    (16..=64).contains(&id.len()) && id.bytes().all(is_plain)
+}
+
 fn bad(detail: impl Into<String>) -> Problem {
     Problem::new(StatusCode::UNPROCESSABLE_ENTITY, "bad_field", detail)
 }
@@ -276,13 +323,13 @@ struct Live {
     owner: String,
     interrupt: Interrupt,
     /// The stream. It takes one event at a time, so that the code waits for a slow client.
-    sent: mpsc::Sender<SentEvent>,
+    sent: mpsc::Sender<Sent>,
     open: Mutex<HashMap<u64, oneshot::Sender<Reply>>>,
     next: AtomicU64,
 }
 
 impl Live {
-    fn new(owner: &Owner) -> Result<(Arc<Self>, mpsc::Receiver<SentEvent>), Problem> {
+    fn new(owner: &Owner) -> Result<(Arc<Self>, mpsc::Receiver<Sent>), Problem> {
         let id = cache::new_id().ok_or_else(|| Problem::internal("there is no random number"))?;
         let (sent, stream) = mpsc::channel(1);
         let live = Self {
@@ -298,9 +345,8 @@ impl Live {
 
     /// Sends the run's id, which is the first event.
     fn begin(&self) {
-        let event = SentEvent::default().event("run").data(json!({"id": self.id}).to_string());
         // There is room for one.
-        let _ = self.sent.try_send(event);
+        let _ = self.sent.try_send(Sent::new("run", &json!({"id": self.id})));
     }
 
     async fn call(&self, name: &str, arguments: Value) -> Result<Value, ToolError> {
@@ -331,8 +377,7 @@ impl Live {
         let (sender, answered) = oneshot::channel();
         self.open().insert(number, sender);
         let _open = Open { live: self, number };
-        let event = SentEvent::default().event(event).data(about.to_string());
-        self.sent.send(event).await.ok()?;
+        self.sent.send(Sent::new(event, &about)).await.ok()?;
         answered.await.ok()
     }
 
@@ -352,8 +397,7 @@ impl Drop for Open<'_> {
     fn drop(&mut self) {
         if self.live.open().remove(&self.number).is_some() {
             let about = json!({"id": format!("{}-{}", self.live.id, self.number)});
-            let event = SentEvent::default().event("call_cancelled").data(about.to_string());
-            let _ = self.live.sent.try_send(event);
+            let _ = self.live.sent.try_send(Sent::new("call_cancelled", &about));
         }
     }
 }

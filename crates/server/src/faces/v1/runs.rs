@@ -23,6 +23,7 @@ use crate::http::extract::Body;
 use crate::http::files::FileHead;
 use crate::http::problem::Problem;
 use crate::http::sse;
+use crate::http::streams::{Opened, Streams};
 use crate::service::owner::Owner;
 
 pub(super) fn operations() -> Vec<Operation> {
@@ -84,6 +85,7 @@ async fn run(
     State(app): State<App>,
     owner: Owner,
     Extension(calls): Extension<Arc<Calls>>,
+    Extension(streams): Extension<Arc<Streams>>,
     request: Request,
 ) -> Result<Response, Problem> {
     let headers = request.headers().clone();
@@ -93,8 +95,12 @@ async fn run(
         let answer = run_and_keep(app, owner, asked.plain()?, id).await?;
         return Ok(Json(answer).into_response());
     }
+    let place = match streams.open(&owner, asked.stream()?)? {
+        Opened::Known(stream) => return stream.resumed(0).await,
+        Opened::Free(place) => place,
+    };
     let (request, watched) = asked.watched(&owner, &calls)?;
-    sse::answer(watched, run_and_keep(app, owner, request, id)).await
+    place.answer(watched, run_and_keep(app, owner, request, id)).await
 }
 
 /// Reads the request from JSON or a form.

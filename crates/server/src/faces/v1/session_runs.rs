@@ -20,6 +20,7 @@ use crate::http::app::App;
 use crate::http::extract::Body;
 use crate::http::problem::Problem;
 use crate::http::sse;
+use crate::http::streams::{Opened, Streams};
 use crate::service::owner::Owner;
 use crate::service::session_store::Access;
 
@@ -71,18 +72,23 @@ async fn run(
     State(app): State<App>,
     owner: Owner,
     Extension(calls): Extension<Arc<Calls>>,
+    Extension(streams): Extension<Arc<Streams>>,
     Path(session): Path<String>,
     headers: HeaderMap,
     Body(mut asked): Body<ClientRun>,
 ) -> Result<Response, Problem> {
     let id = asked.run.id.take();
     if sse::is_asked_for(&headers) {
+        let place = match streams.open(&owner, asked.stream()?)? {
+            Opened::Known(stream) => return stream.resumed(0).await,
+            Opened::Free(place) => place,
+        };
         let (request, watched) = asked.watched(&owner, &calls)?;
         let session = app.service().claim(&owner, &session, Access::Run).await?;
         // Validates first, so that an invalid request gets an error response instead of an event.
         session.view().validate(&request)?;
         let run = app.service().run_claimed(&owner, session, request);
-        return sse::answer(watched, async move { Ok(answer(id, run.await?)) }).await;
+        return place.answer(watched, async move { Ok(answer(id, run.await?)) }).await;
     }
     let request = asked.plain()?;
     let session = app.service().claim(&owner, &session, Access::Run).await?;

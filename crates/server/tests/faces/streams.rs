@@ -1,0 +1,128 @@
+//! Streams of events whose connections break.
+
+use super::*;
+
+const ID: &str = "0123456789abcdef-stream";
+
+/// Sends a request for events, and reads until a text has arrived, or the end.
+async fn events(
+    server: SocketAddr,
+    method: &str,
+    path: &str,
+    after: Option<u64>,
+    body: &Value,
+    until: &str,
+) -> String {
+    let body = body.to_string();
+    let after = after.map(|id| format!("Last-Event-ID: {id}\r\n")).unwrap_or_default();
+    let head = format!(
+        "{method} {path} HTTP/1.1\r\nHost: {server}\r\nAccept: text/event-stream\r\n{after}\
+         Content-Type: application/json\r\nContent-Length: {}\r\nConnection: close\r\n\r\n",
+        body.len()
+    );
+    let mut stream = TcpStream::connect(server).await.unwrap();
+    stream.write_all(head.as_bytes()).await.unwrap();
+    stream.write_all(body.as_bytes()).await.unwrap();
+    let mut answer = Vec::new();
+    loop {
+        let text = String::from_utf8_lossy(&answer);
+        if !until.is_empty() && text.contains(until) {
+            return text.into_owned();
+        }
+        if stream.read_buf(&mut answer).await.unwrap() == 0 {
+            return String::from_utf8(answer).unwrap();
+        }
+    }
+}
+
+/// The numbers and types of the events in a response.
+fn told(answer: &str) -> Vec<(u64, &str)> {
+    let line = |event: &'_ str, name: &str| -> Option<std::ops::Range<usize>> {
+        let start = event.find(name)? + name.len();
+        Some(start..start + event[start..].find('\n').unwrap_or(event.len() - start))
+    };
+    let read = |event: &'_ str| Some((line(event, "\nid: ")?, line(event, "\nevent: ")?));
+    let events = answer.split("\n\n").filter_map(|event| {
+        let (id, name) = read(event)?;
+        Some((event[id].parse().ok()?, &event[name]))
+    });
+    events.collect()
+}
+
+#[tokio::test]
+async fn a_stream_goes_on_after_its_connection_broke() {
+    let server = server().await;
+    let code = "print one\nsleep 400\nprint two\nwrite out x";
+    let asked = json!({"code": code, "stream": ID, "timeout": 30});
+    let first = events(server, "POST", "/v1/runs", None, &asked, "id: 2\n").await;
+    let seen = told(&first);
+    assert_eq!(seen[..2], [(1, "started"), (2, "stdout")], "{first}");
+    let path = format!("/v1/streams/{ID}");
+    let rest = events(server, "GET", &path, Some(2), &Value::Null, "").await;
+    let numbers: Vec<u64> = told(&rest).iter().map(|(number, _)| *number).collect();
+    let count = 2 + numbers.len() as u64;
+    assert_eq!(numbers, (3..=count).collect::<Vec<_>>(), "{rest}");
+    // Text may come in pieces.
+    let mut types: Vec<_> = told(&rest).into_iter().map(|(_, name)| name).collect();
+    types.dedup();
+    assert_eq!(types, ["stdout", "file_written", "ended", "outcome"], "{rest}");
+    // The outcome may not have arrived, and a lost request is sent again: neither runs it again.
+    let last = events(server, "GET", &path, Some(count - 1), &Value::Null, "").await;
+    assert_eq!(told(&last), [(count, "outcome")]);
+    let again = events(server, "POST", "/v1/runs", None, &asked, "").await;
+    assert_eq!(told(&again).len() as u64, count, "{again}");
+    assert_eq!(ask(server, "DELETE", &path, &Value::Null).await.0, 204);
+    for method in ["GET", "DELETE"] {
+        let (status, problem) = ask(server, method, &path, &Value::Null).await;
+        assert_eq!(status, 404, "{problem}");
+        assert!(problem.contains("stream.not_found"), "{problem}");
+    }
+}
+
+#[tokio::test]
+async fn an_ended_stream_interrupts_its_run() {
+    let server = server().await;
+    let (_, made) = post(server, "/v1/sessions", json!({})).await;
+    let runs = format!("/v1/sessions/{}/runs", made["id"].as_str().unwrap());
+    let asked = json!({"code": "add a 1\nsleep 60000", "stream": ID, "timeout": 100});
+    events(server, "POST", &runs, None, &asked, "started").await;
+    // Without the end of the first this would wait for a minute.
+    assert_eq!(ask(server, "DELETE", &format!("/v1/streams/{ID}"), &Value::Null).await.0, 204);
+    let ran = tokio::time::timeout(
+        Duration::from_secs(30),
+        post(server, &runs, json!({"code": "print"})),
+    );
+    assert_eq!(ran.await.unwrap().0, 200);
+}
+
+#[tokio::test]
+async fn a_request_that_is_refused_has_no_stream() {
+    let server = server().await;
+    for (asked, code) in [
+        (json!({"code": "print", "stream": "short"}), "bad_field"),
+        (json!({"code": "print", "stream": ID, "timeout": 1e9}), "refused"),
+        (json!({"code": "print", "stream": ID, "image": "none"}), "image"),
+    ] {
+        let answer = events(server, "POST", "/v1/runs", None, &asked, "").await;
+        assert!(answer.starts_with("HTTP/1.1 4") && answer.contains(code), "{answer}");
+    }
+    let path = format!("/v1/streams/{ID}");
+    assert_eq!(ask(server, "GET", &path, &Value::Null).await.0, 404);
+    let asked = json!({"code": "print", "stream": ID});
+    let ran = events(server, "POST", "/v1/runs", None, &asked, "").await;
+    assert!(ran.starts_with("HTTP/1.1 200"), "{ran}");
+    // Numbers that no event has yet.
+    for after in [9, u64::MAX] {
+        let answer = events(server, "GET", &path, Some(after), &Value::Null, "").await;
+        assert!(answer.contains("stream.gone"), "{answer}");
+    }
+}
+
+#[tokio::test]
+async fn output_alone_has_tracebacks() {
+    let server = server().await;
+    let asked = json!({"code": "print a\nerror b\nprint c", "events": "output", "stream": ID});
+    let answer = events(server, "POST", "/v1/runs", None, &asked, "").await;
+    let expected = [(1, "stdout"), (2, "stderr"), (3, "stdout"), (4, "outcome")];
+    assert_eq!(told(&answer), expected, "{answer}");
+}

@@ -6,12 +6,13 @@
 //! then gets the table slot of an adapter: a function of that type that leaves out arguments, or
 //! adds zeros.
 //!
-//! An array is recognised by its whole symbol: size, relocations, numbers and the empty last entry.
-//! An array of another program that looks the same gets adapters, too. These call what was in it,
-//! so that the extension harms itself at most.
+//! An array is recognised by its whole symbol: size, relocations, numbers and the empty last entry;
+//! one of a type's slots also by the `PyType_Spec` that refers to it. An array of another program
+//! that looks the same gets adapters, too. These call what was in it, so that the extension harms
+//! itself at most.
 
-use std::collections::HashMap;
-use std::ops::{Range, RangeInclusive};
+use std::collections::{HashMap, HashSet};
+use std::ops::Range;
 
 use wasm_encoder::{Function, Instruction as I};
 use wasmparser::{DefinedDataSymbol, FuncType, RelocationEntry, RelocationType as R, ValType};
@@ -25,18 +26,18 @@ pub(super) struct Adapters {
     pub of: HashMap<usize, u32>,
 }
 
-/// Words of a `PyMethodDef`, a `PyGetSetDef` and a `PyType_Slot`, and of a `PyTypeObject`.
+/// Words of a `PyMethodDef`, a `PyGetSetDef` and a `PyType_Slot`, of a `PyType_Spec` and a
+/// `PyTypeObject`.
 const METHOD: usize = 4;
 const GETSET: usize = 5;
 const SLOT: usize = 2;
+const SPEC: usize = 5;
 const TYPE: usize = 53;
 
 /// Calls of functions in a `PyType_Slot`, by its number: how many parameters, and whether they
 /// return nothing (`a` has one parameter, `b` has two).
 const SLOTS: &[u8] = b"3b312122121212222223222221122121322222322222122--31aa33-2213\
     111-3133313--a22111a34-21--3b31";
-/// First and last number that only types have.
-const OF_TYPES: RangeInclusive<u32> = 5..=83;
 /// Maximum number of parameters of a function that gets an adapter.
 const MOST: usize = 8;
 
@@ -101,6 +102,10 @@ pub(super) struct Input<'a> {
 /// Finds the adapters that an extension needs.
 pub(super) fn find(input: &Input<'_>) -> Adapters {
     let words = input.relocations.iter().filter_map(|(place, entry)| {
+        // A weak function that is not there is null, and stays it.
+        if input.bytes.get(place.clone()).is_none_or(|bytes| bytes.iter().all(|byte| *byte == 0)) {
+            return None;
+        }
         let word = match (entry.ty, input.functions.get(entry.index as usize)) {
             (R::TableIndexI32, Some(Some(index))) => Word::Function(*index),
             (R::MemoryAddrI32, _) => Word::Address,
@@ -131,6 +136,30 @@ pub(super) fn find(input: &Input<'_>) -> Adapters {
     adapters
 }
 
+/// The words of one symbol.
+struct Array<'a> {
+    place: Range<usize>,
+    bytes: &'a [u8],
+    words: &'a HashMap<usize, Word>,
+}
+
+impl Array<'_> {
+    fn len(&self) -> usize {
+        self.place.len() / 4
+    }
+
+    /// What the file has at a word, before relocation.
+    fn value(&self, index: usize) -> u32 {
+        let bytes = self.bytes.get(self.place.start + 4 * index..).and_then(<[u8]>::first_chunk);
+        bytes.map_or(0, |bytes| u32::from_le_bytes(*bytes))
+    }
+
+    fn word(&self, index: usize) -> Word {
+        let word = self.words.get(&(self.place.start + 4 * index)).copied();
+        word.unwrap_or_else(|| Word::Number(self.value(index)))
+    }
+}
+
 /// Returns the places of functions in CPython's arrays, and how they are called.
 fn calls(input: &Input<'_>, words: &HashMap<usize, Word>) -> Calls {
     let place = |symbol: &DefinedDataSymbol| {
@@ -141,46 +170,67 @@ fn calls(input: &Input<'_>, words: &HashMap<usize, Word>) -> Calls {
     };
     let mut arrays: Vec<Range<usize>> = input.defined.iter().filter_map(place).collect();
     arrays.sort_by_key(|array| array.start);
-    let (mut found, mut end) = (Vec::new(), 0);
-    for array in arrays {
-        // Aliases share a place. Reading no byte twice bounds the work.
-        if array.start < end {
-            continue;
-        }
-        end = array.end;
-        let word = |index: usize| {
-            let at = array.start + 4 * index;
-            words.get(&at).copied().unwrap_or_else(|| {
-                let bytes = input.bytes.get(at..).and_then(<[u8]>::first_chunk);
-                Word::Number(bytes.map_or(0, |bytes| u32::from_le_bytes(*bytes)))
-            })
-        };
-        let size = array.len() / 4;
-        let here = entries(size, METHOD, &word, method)
-            .or_else(|| entries(size, GETSET, &word, getset))
-            .or_else(|| slots(size, &word))
-            .or_else(|| of_type(size, &word));
+    // Aliases share a place. Reading no byte twice bounds the work.
+    let mut end = 0;
+    arrays.retain(|array| {
+        let is_new = array.start >= end;
+        end = end.max(array.end);
+        is_new
+    });
+    let bytes = input.bytes;
+    let array = |place: Range<usize>| Array {
+        place,
+        bytes,
+        words,
+    };
+    let arrays: Vec<Array<'_>> = arrays.into_iter().map(array).collect();
+    let of_types: HashSet<usize> =
+        arrays.iter().flat_map(slots_of).filter_map(|at| in_file(input, at)).collect();
+    let mut found = Vec::new();
+    for array in &arrays {
+        let here = entries(array, METHOD, method)
+            .or_else(|| entries(array, GETSET, getset))
+            .or_else(|| of_types.contains(&array.place.start).then(|| slots(array))?)
+            .or_else(|| of_type(array));
         let here = here.into_iter().flatten();
-        found.extend(here.map(|(index, call)| (array.start + 4 * index, call)));
+        found.extend(here.map(|(index, call)| (array.place.start + 4 * index, call)));
     }
     found
 }
 
+/// Returns the place in the file of an address that is in its data.
+fn in_file(input: &Input<'_>, address: u32) -> Option<usize> {
+    input.data.iter().find_map(|(start, range)| {
+        let offset = address.checked_sub(*start)? as usize;
+        (offset < range.len()).then(|| range.start + offset)
+    })
+}
+
+/// Returns the addresses of slots in an array of `PyType_Spec`: each has a name, two sizes, flags
+/// and the slots.
+fn slots_of(array: &Array<'_>) -> Vec<u32> {
+    use Word::{Address, Number};
+    let starts = (0..array.len()).step_by(SPEC);
+    if !array.len().is_multiple_of(SPEC) {
+        return Vec::new();
+    }
+    let is_spec = |start: usize| {
+        let words = [0, 1, 2, 3, 4].map(|at| array.word(start + at));
+        matches!(words, [Address, Number(_), Number(_), Number(_), Address])
+    };
+    starts.filter(|start| is_spec(*start)).map(|start| array.value(start + 4)).collect()
+}
+
 /// Reads an array of entries with an empty last one. Returns `None` if it is something else.
-fn entries(
-    words: usize,
-    size: usize,
-    word: &impl Fn(usize) -> Word,
-    read: fn(&[Word]) -> Option<Calls>,
-) -> Option<Calls> {
-    let last = words.checked_sub(size)?;
-    let is_empty = |index| matches!(word(index), Word::Number(0));
-    if !words.is_multiple_of(size) || !(last..words).all(is_empty) {
+fn entries(array: &Array<'_>, size: usize, read: fn(&[Word]) -> Option<Calls>) -> Option<Calls> {
+    let last = array.len().checked_sub(size)?;
+    let is_empty = |index| matches!(array.word(index), Word::Number(0));
+    if !array.len().is_multiple_of(size) || !(last..array.len()).all(is_empty) {
         return None;
     }
     let mut found = Vec::new();
     for start in (0..last).step_by(size) {
-        let entry: Vec<Word> = (start..start + size).map(word).collect();
+        let entry: Vec<Word> = (start..start + size).map(|index| array.word(index)).collect();
         found.extend(read(&entry)?.into_iter().map(|(index, call)| (start + index, call)));
     }
     Some(found)
@@ -194,7 +244,7 @@ fn method(entry: &[Word]) -> Option<Calls> {
     /// `METH_CLASS`, `METH_STATIC` and `METH_COEXIST`.
     const BINDING: u32 = 0x70;
     const FAST: u32 = 0x80;
-    const METHOD: u32 = 0x200;
+    const WITH_CLASS: u32 = 0x200;
     let &[Word::Address, Word::Function(_), Word::Number(flags), Word::Address | Word::Number(0)] =
         entry
     else {
@@ -204,7 +254,7 @@ fn method(entry: &[Word]) -> Option<Calls> {
         VARARGS | NO_ARGUMENTS | ONE => 2,
         flags if flags == VARARGS | KEYWORDS || flags == FAST => 3,
         flags if flags == FAST | KEYWORDS => 4,
-        flags if flags == METHOD | FAST | KEYWORDS => 5,
+        flags if flags == WITH_CLASS | FAST | KEYWORDS => 5,
         _ => return None,
     };
     Some(vec![(1, Call::returning(parameters))])
@@ -219,26 +269,22 @@ fn getset(entry: &[Word]) -> Option<Calls> {
 }
 
 /// Reads an array of a type's slots.
-fn slots(words: usize, word: &impl Fn(usize) -> Word) -> Option<Calls> {
-    let read = |entry: &[Word]| match entry {
+fn slots(array: &Array<'_>) -> Option<Calls> {
+    entries(array, SLOT, |entry| match entry {
         &[Word::Number(id), value] if id != 0 => Some(match (value, Call::of_slot(id)) {
             (Word::Function(_), Some(call)) => vec![(1, call)],
             _ => Vec::new(),
         }),
         _ => None,
-    };
-    // Slots of modules have other numbers.
-    let is_of_type = |index| matches!(word(index), Word::Number(id) if OF_TYPES.contains(&id));
-    let found = entries(words, SLOT, word, read)?;
-    (0..words).step_by(SLOT).any(is_of_type).then_some(found)
+    })
 }
 
 /// Reads a type. Its words are a reference count, its own type, its name and its size.
-fn of_type(words: usize, word: &impl Fn(usize) -> Word) -> Option<Calls> {
-    let is_head = words == TYPE
-        && matches!(word(0), Word::Number(1..))
-        && matches!(word(3), Word::Address)
-        && matches!(word(4), Word::Number(1..));
+fn of_type(array: &Array<'_>) -> Option<Calls> {
+    let is_head = array.len() == TYPE
+        && matches!(array.word(0), Word::Number(1..))
+        && matches!(array.word(3), Word::Address)
+        && matches!(array.word(4), Word::Number(1..));
     let calls = IN_TYPE.iter().filter_map(|&(at, id)| Some((at / 4, Call::of_slot(id)?)));
     is_head.then(|| calls.collect())
 }
@@ -316,12 +362,17 @@ mod tests {
 
     /// Returns which words of an array get an adapter, and the number of its parameters.
     fn adapted(words: &[Word]) -> Vec<(usize, u32, usize)> {
+        adapted_beside(words, &[])
+    }
+
+    /// As `adapted`, beside a symbol whose addresses are all that of the array.
+    fn adapted_beside(words: &[Word], other: &[Word]) -> Vec<(usize, u32, usize)> {
         let mut bytes = vec![0xff; 8];
         let mut relocations = Vec::new();
-        for word in words {
+        for word in words.iter().chain(other) {
             let ty = match word {
                 Word::Number(_) => None,
-                Word::Address => Some((R::MemoryAddrI32, 6)),
+                Word::Address => Some((R::MemoryAddrI32, 7)),
                 Word::Function(index) => Some((R::TableIndexI32, *index)),
             };
             let at = bytes.len();
@@ -334,27 +385,34 @@ mod tests {
                 };
                 (at..at + 4, entry)
             }));
-            let number = if let Word::Number(number) = word {
-                *number
-            } else {
-                77
+            let number = match word {
+                Word::Number(number) => *number,
+                Word::Address => 1024 + 4,
+                // A weak function that is not there.
+                Word::Function(6) => 0,
+                Word::Function(index) => index + 1,
             };
             bytes.extend(number.to_le_bytes());
         }
-        let functions: Vec<_> = (0..6).map(Some).chain([None]).collect();
+        let functions: Vec<_> = (0..7).map(Some).chain([None]).collect();
         let array = DefinedDataSymbol {
             index: 0,
             offset: 4,
             size: words.len() as u32 * 4,
         };
+        let other = DefinedDataSymbol {
+            index: 0,
+            offset: array.offset + array.size,
+            size: other.len() as u32 * 4,
+        };
         let found = find(&Input {
             bytes: &bytes,
             data: &[(1024, 4..bytes.len())],
             functions: &functions,
-            defined: &[array, array],
+            defined: &[other, array, array],
             relocations: &relocations,
             types: &types(),
-            type_of: &[0, 1, 2, 3, 4, 5],
+            type_of: &[0, 1, 2, 3, 4, 5, 0],
         });
         let mut adapted: Vec<_> = found
             .of
@@ -398,14 +456,20 @@ mod tests {
         let zeros = [N(0); 5];
         let array = [[A, F(0), F(1), A, N(1)], [A, F(0), N(0), N(0), A], zeros].concat();
         assert_eq!(adapted(&array), [(1, 0, 2), (2, 1, 3), (6, 0, 2)]);
+        // One that is null stays it.
+        assert_eq!(adapted(&[A, F(0), F(6), A, N(1), N(0), N(0), N(0), N(0), N(0)]), [(1, 0, 2)]);
     }
 
     #[test]
     fn slots_of_types_are_called_by_their_number() {
         let array = [N(52), F(0), N(60), F(1), N(72), A, N(0), N(0)];
-        assert_eq!(adapted(&array), [(1, 0, 1), (3, 1, 3)]);
-        // A module's: its function for `exec` has the number that `bf_releasebuffer` had.
-        assert_eq!(adapted(&[N(2), F(1), N(0), N(0)]), []);
+        let spec = [A, N(16), N(0), N(0), A];
+        assert_eq!(adapted_beside(&array, &spec), [(1, 0, 1), (3, 1, 3)]);
+        let two = [[A, N(16), N(0), N(0), N(0)], spec].concat();
+        assert_eq!(adapted_beside(&array, &two), [(1, 0, 1), (3, 1, 3)]);
+        // Of something else, such as a program's table of operators.
+        assert_eq!(adapted(&array), []);
+        assert_eq!(adapted_beside(&array, &[A, N(16), N(0), A, A]), []);
         assert_eq!(SLOTS.len(), 91);
     }
 

@@ -16,7 +16,7 @@ use super::{CPP_EXCEPTION, LONGJMP, LinkError, Targets};
 const MAX_MEMORY: u64 = 256 << 20;
 /// Maximum size of its file, in bytes.
 const MAX_FILE: u64 = 64 << 20;
-/// Maximum number of its functions.
+/// Maximum number of its functions, and of their types.
 const MAX_FUNCTIONS: u64 = 1 << 16;
 /// Maximum size of a function's body, in bytes.
 const MAX_BODY: u64 = 1 << 20;
@@ -279,6 +279,7 @@ impl<'a> Reading<'a> {
     fn section(&mut self, bytes: &[u8], payload: Payload<'a>) -> Result<(), LinkError> {
         match payload {
             Payload::TypeSection(section) => {
+                limited("number of types", u64::from(section.count()), MAX_FUNCTIONS)?;
                 for ty in section.into_iter_err_on_gc_types() {
                     self.types.push(ty?);
                 }

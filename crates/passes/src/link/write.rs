@@ -95,15 +95,15 @@ impl Extension<'_> {
         }
         let mut added = Vec::new();
         for (function, ty) in &self.adapters.functions {
-            let known = self.types.iter().chain(&added).position(|known| known == ty);
+            let known = added.iter().position(|known| known == ty);
             let index = known.unwrap_or_else(|| {
                 let parameters = vec![ValType::I32; ty.params().len()];
                 let results = vec![ValType::I32; ty.results().len()];
                 types.ty().function(parameters, results);
                 added.push(ty.clone());
-                self.types.len() + added.len() - 1
+                added.len() - 1
             });
-            functions.function(index as u32);
+            functions.function((self.types.len() + index) as u32);
             let actual = self.type_of.get(*function as usize).ok_or(LIES)?;
             let actual = self.types.get(*actual as usize).ok_or(LIES)?;
             code.function(&casts::adapter(*function, actual, ty));

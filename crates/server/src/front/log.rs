@@ -55,7 +55,7 @@ mod tests {
     /// The log adds the account and more to each line.
     #[tokio::test]
     async fn many_short_lines_are_slowed_down_like_long_ones() {
-        let (reader, mut writer) = std::io::pipe().unwrap();
+        let (reader, mut writer) = io::pipe().unwrap();
         writer.write_all(&b"x\n\n".repeat(PIECE / 3)).unwrap();
         drop(writer);
         let count = Arc::new(AtomicUsize::new(0));

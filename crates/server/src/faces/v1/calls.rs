@@ -465,7 +465,7 @@ mod tests {
         );
         let asked = asked.unwrap_or_else(|error| panic!("{error}"));
         assert_eq!((asked.run.code.as_str(), asked.run.timeout), ("1", Some(2.0)));
-        assert!(asked.own.client_input && asked.own.events == Some(false));
+        assert!(asked.own.client_input && matches!(asked.own.events, Some(Events::All(false))));
         assert_eq!(asked.plain().unwrap_err().code, "bad_field");
         for (text, name) in [
             (r#"{"code": "1", "client_tool": []}"#, "client_tool"),

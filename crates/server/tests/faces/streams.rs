@@ -85,35 +85,6 @@ async fn a_stream_goes_on_after_its_connection_broke() {
 }
 
 #[tokio::test]
-async fn a_request_that_was_lost_before_its_run_is_sent_again() {
-    let server = server().await;
-    let (_, made) = post(server, "/v1/sessions", json!({})).await;
-    let runs = format!("/v1/sessions/{}/runs", made["id"].as_str().unwrap());
-    let busy = json!({"code": "add a 1\nsleep 2000", "timeout": 100});
-    let (busy_runs, asked) = (runs.clone(), json!({"code": "print b", "stream": ID}));
-    let busy = tokio::spawn(async move {
-        events(server, "POST", &busy_runs, None, &busy, "").await;
-    });
-    tokio::time::sleep(Duration::from_millis(300)).await;
-    // The first request waits for the session, and is lost while the second waits for the first.
-    let first = events(server, "POST", &runs, None, &asked, "never");
-    let first = tokio::time::timeout(Duration::from_millis(600), first);
-    let second = async {
-        tokio::time::sleep(Duration::from_millis(200)).await;
-        events(server, "POST", &runs, None, &asked, "").await
-    };
-    let (first, second) = tokio::join!(first, second);
-    assert!(first.is_err());
-    assert!(second.starts_with("HTTP/1.1 503"), "{second}");
-    assert!(second.to_lowercase().contains("retry-after: 1"), "{second}");
-    let third = events(server, "POST", &runs, None, &asked, "").await;
-    assert!(third.contains("outcome"), "{third}");
-    let elsewhere = events(server, "POST", "/v1/runs", None, &asked, "").await;
-    assert!(elsewhere.contains("stream.taken"), "{elsewhere}");
-    busy.await.unwrap();
-}
-
-#[tokio::test]
 async fn an_ended_stream_interrupts_its_run() {
     let server = server().await;
     let (_, made) = post(server, "/v1/sessions", json!({})).await;

@@ -13,6 +13,10 @@ const LONGEST = 30;
 // How long a creation that is under way is asked for, in seconds, if its answer may take any time.
 const LONGEST_CREATION = 600;
 
+// Seconds after the first attempt in which a request is sent again that a server does not know.
+// Later the server may have forgotten that it ran the code.
+const AGAIN = 30;
+
 /** A server: its address and the key to it. */
 class Link {
   #headers;
@@ -164,17 +168,23 @@ class Link {
    * a lost connection, and none is lost or comes twice. `ask` has the request for `ask()`.
    */
   async *stream(where, id, ask) {
-    const kept = `/v1/streams/${id}`;
+    const kept = id && `/v1/streams/${id}`;
+    const begun = performance.now();
     let seen = 0;
     for (let failures = 0, isFirst = true; ; failures++) {
       const own = new AbortController();
       try {
-        const answer = await this.#opened(where, kept, seen, isFirst, { ...ask, ended: own.signal });
+        const answer = await this.#opened(where, kept, seen, isFirst ? undefined : begun, {
+          ...ask,
+          ended: own.signal,
+        });
         isFirst = false;
         for await (const [type, text, number] of this.events(answer, () => own.abort())) {
-          if (number <= seen) continue;
-          if (number !== seen + 1) throw this.#strange(answer.status);
-          [seen, failures] = [number, 0];
+          if (kept !== undefined) {
+            if (number <= seen) continue;
+            if (number !== seen + 1) throw this.#strange(answer.status);
+            [seen, failures] = [number, 0];
+          }
           yield [type, text];
           if (type === 'outcome' || type === 'problem') return;
         }
@@ -183,25 +193,27 @@ class Link {
         const isLost = ['server.lost', 'server.timeout', 'server.unreachable'].includes(error?.code);
         // What was never reached was asked for several times.
         const isNew = isFirst && error.code === 'server.unreachable';
-        if (!isLost || isNew || failures >= this.retries) throw error;
+        if (!isLost || isNew || kept === undefined || failures >= this.retries) throw error;
         isFirst = false;
       }
       await sleep(pauseAfter(failures) * 1000);
     }
   }
 
-  async #opened(where, kept, seen, isFirst, ask) {
-    if (!isFirst) {
+  /** `begun` is when the request was first sent, if it may have arrived. */
+  async #opened(where, kept, seen, begun, ask) {
+    if (begun !== undefined) {
       const headers = { accept: 'text/event-stream', ...(seen > 0 && { 'last-event-id': String(seen) }) };
       try {
         return await this.ask('GET', kept, { headers, ended: ask.ended, isStream: true });
       } catch (error) {
+        const isLate = performance.now() - begun > AGAIN * 1000;
+        if (seen > 0 || isLate || error.code !== 'stream.not_found') throw error;
         // The request has not arrived.
-        if (seen > 0 || error.code !== 'stream.not_found') throw error;
       }
     }
-    // The server knows the id of the stream, and runs the code once.
-    return this.ask('POST', where, { ...ask, repeatable: true, isStream: true });
+    // Whether it has arrived is asked for first.
+    return this.ask('POST', where, { ...ask, repeatable: false, isStream: true });
   }
 
   async #refused(answer) {

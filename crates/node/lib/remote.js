@@ -264,7 +264,7 @@ class Files {
 async function follow(link, where, asked, { listener, described, answerer, stop }) {
   const tools = described === undefined ? [] : JSON.parse(described);
   const client_tools = tools.map(({ parameters, ...tool }) => ({ ...tool, schema: parameters }));
-  const stream = crypto.randomUUID();
+  const stream = link.retries > 0 ? crypto.randomUUID() : undefined;
   const body = JSON.stringify({
     ...asked,
     stream,
@@ -291,7 +291,7 @@ async function follow(link, where, asked, { listener, described, answerer, stop 
     }
   } finally {
     // Without this, the run would go on for a while.
-    if (outcome === undefined) link.json('DELETE', `/v1/streams/${stream}`).catch(() => undefined);
+    if (outcome === undefined && stream) link.json('DELETE', `/v1/streams/${stream}`).catch(() => undefined);
   }
   return outcome;
 }

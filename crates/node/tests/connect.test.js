@@ -90,9 +90,26 @@ test('what is made is made once, and a session’s run is the same when it is se
   assert.deepEqual([server.seen.length, keys.size], [2, 1]);
   assert.equal((await session.run('x += 1')).stdout, '1\n');
   assert.equal(server.seen.length, 4);
-  const [first, second] = server.seen.slice(2).map((request) => JSON.parse(request.text).stream);
-  assert.ok(first.length >= 16 && first === second);
+  const { stream } = JSON.parse(server.seen[2].text);
+  assert.ok(stream.length >= 16);
+  assert.equal(server.seen[3].url, `/v1/streams/${stream}`);
   server.close();
+});
+
+test('what the server does not know is sent again, and what it forgot is not', async () => {
+  const problem = (status, code) => [status, {}, { detail: 'no', code, blame: 'caller' }];
+  const unknown = problem(404, 'stream.not_found');
+  const fresh = await scripted(null, unknown, [200, STREAM, OUTCOME]);
+  assert.equal((await connect({ url: fresh.url }).run('1')).stdout, '1\n');
+  assert.deepEqual(fresh.seen.map((request) => request.method), ['POST', 'GET', 'POST']);
+  fresh.close();
+  const gone = await scripted(null, problem(410, 'stream.gone'), [200, STREAM, OUTCOME]);
+  await assert.rejects(connect({ url: gone.url }).run('1'), { code: 'stream.gone' });
+  gone.close();
+  const once = await scripted([200, STREAM, OUTCOME.replace('id: 1\n', '')]);
+  assert.equal((await connect({ url: once.url, retries: 0 }).run('1')).stdout, '1\n');
+  assert.equal(JSON.parse(once.seen[0].text).stream, undefined);
+  once.close();
 });
 
 test('a creation that stays under way is given up', async () => {

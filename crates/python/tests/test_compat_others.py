@@ -421,6 +421,10 @@ def test_inspect(tmp_path):
             assert (ran.returncode, "there is no shell" in ran.stderr) == (127, True)
             with pytest.raises(TimeoutError):
                 await box.exec(["python", "-c", "while True: pass"], timeout=1)
+            with pytest.raises(IsADirectoryError):
+                await box.write_file("app", "x")
+            ran = await box.exec(["python", "-c", "print('x' * (2 << 20))"], input=b"\xff")
+            assert len(ran.stdout) == (2 << 20) + 1
             await box.write_file("/workspace/b", b"\xff")
             assert await box.read_file("b", text=False) == b"\xff"
             for file, error in (

@@ -135,6 +135,46 @@ def test_what_is_not_resumed_ends():
         assert caught.value.code == "server.lost"
 
 
+def test_what_a_server_does_not_know_is_sent_again_for_a_while(monkeypatch):
+    unknown = {"detail": "?", "code": "stream.not_found", "blame": "caller", "status": 404}
+    unknown = raw(unknown, head=b"HTTP/1.1 404 Not Found")
+    answer = raw(stream(("outcome", OUTCOME)))
+    for answers, again in (((b"", unknown, answer), 30), ((b"", unknown), 0)):
+        monkeypatch.setattr("belljar._stream._AGAIN", again)
+        with Raw(*answers) as server, belljar.connect(server.url) as runtime:
+            if again:
+                runtime.run("1", on_event=lambda event: None)
+            else:
+                with pytest.raises(belljar.BelljarError) as caught:
+                    runtime.run("1", on_event=lambda event: None)
+                assert caught.value.code == "stream.not_found"
+            assert [line[:4] for line in server.seen] == [b"POST", b"GET ", b"POST"][: len(answers)]
+
+
+def test_closing_does_not_wait_for_a_silent_server(monkeypatch):
+    monkeypatch.setattr("belljar._http._FAREWELL", 0.5)
+    with socket.create_server(("127.0.0.1", 0)) as silent:
+        runtime = belljar.connect(f"http://127.0.0.1:{silent.getsockname()[1]}")
+        failed = []
+
+        def run():
+            try:
+                runtime.run("1", on_event=lambda event: None, timeout=300)
+            except belljar.BelljarError as error:
+                failed.append(error.code)
+
+        threads = [threading.Thread(target=run) for _ in range(8)]
+        for thread in threads:
+            thread.start()
+        time.sleep(0.3)
+        began = time.monotonic()
+        runtime.close()
+        for thread in threads:
+            thread.join()
+        assert time.monotonic() - began < 5
+        assert failed == ["closed"] * 8
+
+
 async def test_a_call_that_is_cancelled_ends_its_run(served, server):
     with belljar.connect(*served) as runtime:
         session = runtime.session(image="core")

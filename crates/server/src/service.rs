@@ -20,7 +20,7 @@ mod timed_store;
 pub(crate) mod view;
 
 use std::collections::HashMap;
-use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard};
 use std::time::Duration;
 
@@ -64,6 +64,8 @@ pub(crate) struct Shared {
     /// Prefix of sandbox ids, and secret of their tokens, if a front gave them.
     sandboxes: Option<(String, [u8; 64])>,
     audit: Option<AuditLog>,
+    /// Number of streams that clients can resume.
+    streams: Arc<AtomicUsize>,
 }
 
 /// Configures a [`Service`].
@@ -144,6 +146,7 @@ impl Service {
             session_store: None,
             sandboxes: None,
             audit: None,
+            streams: Arc::default(),
         })
     }
 
@@ -218,11 +221,17 @@ impl Service {
         self.shared.audit.as_ref()
     }
 
+    /// Counts the streams that clients can resume.
+    pub(crate) fn streams(&self) -> &Arc<AtomicUsize> {
+        &self.shared.streams
+    }
+
     /// Whether nothing is in progress, and a regular shutdown loses nothing. `has_state` says that
     /// a shutdown saves sessions.
     pub(crate) fn is_idle(&self, has_state: bool) -> bool {
         let is_kept = |session: &OwnedSession| has_state && saved::is_restorable(session);
         self.under_way() == 0
+            && self.shared.streams.load(Ordering::Relaxed) == 0
             && self.shared.has_empty_caches()
             && self.shared.all().iter().all(is_kept)
     }

@@ -73,7 +73,11 @@ impl Place {
             #[cfg(feature = "server")]
             Self::Elsewhere(link) => {
                 let order = tokio::task::spawn_blocking(|| Order::from(asked)).await??;
-                return Ok(remote::plain(link, &order).await?.outcome);
+                let answer = remote::plain(link, &order).await?;
+                if let Some(run) = &answer.run {
+                    remote::forget(link, run).await;
+                }
+                return Ok(answer.outcome);
             }
         };
         let request = asked.into_request(HostPaths::Allowed).map_err(Error::from)?;

@@ -1,6 +1,8 @@
 //! A run on a server: its events as they come, and its outcome.
 
+use std::io;
 use std::pin::Pin;
+use std::time::{Duration, Instant};
 
 use belljar::Outcome;
 use bytes::Bytes;
@@ -15,6 +17,9 @@ use super::stream::{Events, Sent, pause};
 
 /// How often a stream is resumed without an event in between.
 const MAX_FAILURES: u32 = 5;
+/// How long after the first attempt a request is sent again that a server does not know. Later the
+/// server may have forgotten that it ran the code.
+const AGAIN: Duration = Duration::from_secs(30);
 /// Maximum length of the ids of runs and calls.
 const MAX_ID: usize = 128;
 
@@ -66,10 +71,10 @@ pub(crate) async fn follow(
         },
     );
     let (body, media) = order.body();
-    let (mut seen, mut failures) = (0, 0);
+    let (mut seen, mut failures, begun) = (0, 0, Instant::now());
     let mut question: Question<'_> = None;
     loop {
-        let opened = open(link, run, seen, failures > 0, (&body, &media), &order).await;
+        let opened = open(link, run, seen, (failures > 0).then_some(begun), (&body, &media), &order).await;
         let mut events = match opened {
             Ok(events) => events,
             // It was asked several times.
@@ -136,11 +141,11 @@ pub(crate) struct Run<'a> {
 }
 
 impl<'a> Run<'a> {
-    pub(crate) fn at(path: &'a str) -> Self {
-        Self {
+    pub(crate) fn at(path: &'a str) -> io::Result<Self> {
+        Ok(Self {
             path,
-            stream: random(),
-        }
+            stream: random()?,
+        })
     }
 
     /// Ends a run whose caller no longer awaits its outcome.
@@ -151,16 +156,17 @@ impl<'a> Run<'a> {
     }
 }
 
-/// Opens the stream after an event: by the request, or by its id if the request may have arrived.
+/// Opens the stream after an event: by the request, or by its id if the request may have arrived,
+/// which was first sent at `sent`.
 async fn open(
     link: &Link,
     run: &Run<'_>,
     seen: u64,
-    is_sent: bool,
+    sent: Option<Instant>,
     (body, media): (&Bytes, &str),
     order: &Order,
 ) -> Result<Events, RemoteError> {
-    if seen > 0 || is_sent {
+    if seen > 0 || sent.is_some() {
         let path = format!("/v1/streams/{}", run.stream);
         let ask = Ask {
             events: Some(seen),
@@ -170,7 +176,10 @@ async fn open(
         match link.ask(&ask).await {
             Ok(response) => return Ok(Events::of(response.into_body())),
             // The request has not arrived.
-            Err(error) if seen == 0 && error.has_code("stream.not_found") => {}
+            Err(error)
+                if seen == 0
+                    && sent.is_some_and(|sent| sent.elapsed() < AGAIN)
+                    && error.has_code("stream.not_found") => {}
             Err(error) => return Err(error),
         }
     }
@@ -179,8 +188,8 @@ async fn open(
         media,
         events: Some(0),
         silence: order.silence,
-        // The server knows the id of the stream.
-        is_repeatable: true,
+        // Whether it has arrived is asked for first.
+        is_repeatable: false,
         ..Ask::new(Method::POST, run.path)
     };
     Ok(Events::of(link.ask(&ask).await?.into_body()))
@@ -204,7 +213,7 @@ async fn reply(link: &Link, id: &str, typed: Option<String>) -> Result<(), Remot
         ..Ask::new(Method::POST, &path)
     };
     match link.ask(&ask).await {
-        Err(error) if !error.has_code("call.not_found") && !error.is_lost() => Err(error),
+        Err(error) if !error.has_code("call.not_found") => Err(error),
         _ => Ok(()),
     }
 }

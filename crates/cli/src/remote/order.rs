@@ -1,6 +1,6 @@
 //! A request as a server takes it: JSON, and a form for large files.
 
-use std::fs;
+use std::{fs, io};
 use std::path::Path;
 use std::time::Duration;
 
@@ -24,6 +24,8 @@ pub(crate) struct Order {
     json: Map<String, Value>,
     /// Names and contents of large files.
     large: Vec<(String, Vec<u8>)>,
+    /// What separates the parts of a form.
+    mark: String,
     /// How long the answer may take.
     pub(super) silence: Duration,
 }
@@ -64,8 +66,15 @@ impl Order {
         Ok(Self {
             json,
             large,
+            mark: random()?,
             silence,
         })
+    }
+
+    /// Bytes of the request, at least.
+    pub(crate) fn size(&self) -> u64 {
+        let large = self.large.iter().map(|(_, bytes)| bytes.len() as u64);
+        Value::Object(self.json.clone()).to_string().len() as u64 + large.sum::<u64>()
     }
 
     /// Adds a key.
@@ -79,7 +88,7 @@ impl Order {
         if self.large.is_empty() {
             return (json.into(), "application/json".to_owned());
         }
-        let mark = random();
+        let mark = &self.mark;
         let head = |name: &str| {
             format!("--{mark}\r\nContent-Disposition: form-data; name=\"{name}\"").into_bytes()
         };
@@ -118,11 +127,11 @@ fn is_plain(name: &str) -> bool {
 }
 
 /// A random id.
-pub(super) fn random() -> String {
+pub(super) fn random() -> io::Result<String> {
     let mut bytes = [0; 16];
-    // Without random numbers of the system there is no TLS either.
-    getrandom::fill(&mut bytes).unwrap_or_default();
-    HEXLOWER.encode(&bytes)
+    let none = |error| io::Error::other(format!("there are no random numbers: {error}"));
+    getrandom::fill(&mut bytes).map_err(none)?;
+    Ok(HEXLOWER.encode(&bytes))
 }
 
 #[cfg(test)]

@@ -22,6 +22,8 @@ use crate::remote::{self, Follower, Link, Order, Told};
 
 /// How long ending a run on the server may take.
 const FAREWELL: Duration = Duration::from_secs(2);
+/// The usual limit on the workspace.
+const WORKSPACE: u64 = 64 << 20;
 
 /// A run to do on a server.
 pub(super) struct Task<'a> {
@@ -45,6 +47,9 @@ pub(super) fn run(task: Task<'_>) -> anyhow::Result<Exit> {
         printer,
     } = task;
     let order = Order::of(&request)?;
+    // The files that were sent do not count in the limit.
+    let workspace = request.limits.workspace.unwrap_or(WORKSPACE);
+    let most = workspace.saturating_add(order.size());
     let told = if live.wants_events() {
         Told::Everything
     } else if json {
@@ -52,7 +57,7 @@ pub(super) fn run(task: Task<'_>) -> anyhow::Result<Exit> {
     } else {
         Told::Output
     };
-    let run = remote::Run::at("/v1/runs");
+    let run = remote::Run::at("/v1/runs")?;
     let ran = watch(&live, async || {
         let shown = Shown::new(&live, told, printer);
         let answer = remote::follow(&link, &run, order, told, can_ask, &shown).await?;
@@ -60,7 +65,7 @@ pub(super) fn run(task: Task<'_>) -> anyhow::Result<Exit> {
         let copied = match (out, &answer.run) {
             (Some(out), Some(id)) => {
                 let files = format!("/v1/runs/{id}/files");
-                remote::copy(&link, &files, &answer.outcome.files, out).await.map(Some)
+                remote::copy(&link, &files, &answer.outcome.files, out, most).await.map(Some)
             }
             (out, _) => Ok(out.map(|_| Vec::new())),
         };

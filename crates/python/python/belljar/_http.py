@@ -11,6 +11,7 @@ import socket
 import threading
 import time
 import weakref
+from functools import partial
 from queue import SimpleQueue
 from typing import TYPE_CHECKING, Any, BinaryIO
 from urllib.parse import unquote, urlsplit
@@ -21,7 +22,7 @@ if TYPE_CHECKING:
     import asyncio
     import ssl
     from collections.abc import Callable, Iterator, Mapping
-    from concurrent.futures import ThreadPoolExecutor
+    from concurrent.futures import Future, ThreadPoolExecutor
 
 # Seconds to connect.
 _CONNECT = 10.0
@@ -33,6 +34,8 @@ _BACKOFF = 0.1
 _LONGEST = 30.0
 # How long a creation that is under way is asked for, in seconds, if its answer may take any time.
 _LONGEST_CREATION = 600.0
+# How long closing waits until the server knows what has ended, in seconds.
+_FAREWELL = 5.0
 # Asynchronous calls at once; more wait.
 _THREADS = 256
 PIECE = 256 << 10
@@ -236,8 +239,12 @@ class Link:
         self._dropped: SimpleQueue[Callable[[], None] | None] = SimpleQueue()
         self._dropper: threading.Thread | None = None
         self._calls: set[Call] = set()
+        # What `later` does.
+        self._errands: set[Future[None]] = set()
         self._process = os.getpid()
         self.is_closed = False
+        # Nothing is sent any more.
+        self._is_over = False
 
     def do(self, work: Callable[[Call], Any], later: bool) -> Any:
         """Does work here and now, or returns what an event loop awaits."""
@@ -276,7 +283,7 @@ class Link:
 
     def later(self, work: Callable[[], object]) -> None:
         """Does small work on another thread. The caller does not learn that it failed."""
-        if self.is_closed or self._process != os.getpid() or self.is_gone:
+        if self._is_over or self._process != os.getpid() or self.is_gone:
             return
 
         def quietly() -> None:
@@ -286,10 +293,12 @@ class Link:
                 pass
 
         try:
-            self._pool("answers").submit(quietly)
+            errand = self._pool("answers").submit(quietly)
         except RuntimeError:
             # The interpreter exits.
-            pass
+            return
+        self._errands.add(errand)
+        errand.add_done_callback(self._errands.discard)
 
     def drop(self, work: Callable[[], object]) -> None:
         """Does small work on another thread, after `expect_drops`. Takes no lock, because the
@@ -328,29 +337,32 @@ class Link:
         """Aborts all calls, and closes the connections. Later calls raise."""
         if self._process != os.getpid():
             # The connections are those of the process before the fork, which still uses them.
-            self.is_closed = True
+            self.is_closed = self._is_over = True
             return
+        self.is_closed = True
+        # Nothing is asked for twice any more.
+        self.retries = 0
+        for call in list(self._calls):
+            stream, call.stream = call.stream, None
+            call.abort()
+            if stream is not None:
+                self.later(partial(self.end, stream))
         if self._dropper is not None:
             self._dropped.put(None)
             self._dropper.join()
+        if errands := list(self._errands):
+            from concurrent.futures import wait
+
+            # Runs and sessions end, and files are removed, whose last handles have gone.
+            wait(errands, timeout=_FAREWELL)
         with self._lock:
-            answers = self._pools.pop("answers", None)
-        if answers is not None:
-            # Sessions end, and files are removed, whose last handles have gone.
-            answers.shutdown(wait=True)
-        for call in list(self._calls):
-            if call.stream is not None:
-                self.end(call.stream)
-        self.is_closed = True
-        for call in list(self._calls):
-            call.abort()
-        with self._lock:
+            self._is_over = True
             idle, self._idle = self._idle, []
             pools, self._pools = self._pools, {}
         for _, connection in idle:
             connection.close()
         for pool in pools.values():
-            pool.shutdown(wait=False)
+            pool.shutdown(wait=False, cancel_futures=True)
 
     def ask(
         self,
@@ -428,7 +440,8 @@ class Link:
             pass
 
     def _take(self) -> Joined:
-        self.check()
+        if self._is_over or self._process != os.getpid():
+            self.check()
         oldest = time.monotonic() - _IDLE
         while True:
             with self._lock:
@@ -442,7 +455,7 @@ class Link:
 
     def give_back(self, connection: Joined) -> None:
         with self._lock:
-            if not self.is_closed:
+            if not self._is_over:
                 self._idle.append((time.monotonic(), connection))
                 return
         connection.close()

@@ -36,6 +36,8 @@ if TYPE_CHECKING:
 _NO_SNAPSHOTS = (
     "snapshots stay in the process that runs the code: use checkpoint and restore, or fork"
 )
+# Sessions that end at once when a connection is closed.
+_ENDING = 8
 # Options of a restored session that a server does not take.
 _NOT_RESTORED = ("mounts", "id", "lease")
 
@@ -189,15 +191,16 @@ class Runtime:
     def close(self) -> None:
         if self.link.is_closed:
             return
-        own, self.own = self.own, set()
-        try:
-            for id in own:
-                _ended(self.link, Call(), id)
-        except BelljarError:
-            # A server that cannot be reached closes them when they are unused for long.
-            pass
-        finally:
-            self.link.close()
+        own, self.own = list(self.own), set()
+
+        def end() -> None:
+            while own:
+                _ended(self.link, Call(), own.pop())
+
+        # A server that cannot be reached closes them when they are unused for long.
+        for _ in range(min(len(own), _ENDING)):
+            self.link.later(end)
+        self.link.close()
 
     def _tell(self, method: str, path: str, body: Any, later: bool) -> Any:
         return self.link.do(lambda call: self.link.json(call, method, path, body), later)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import time
 from typing import TYPE_CHECKING, Any
 
 from ._errors import BelljarError
@@ -13,6 +14,9 @@ if TYPE_CHECKING:
 
     from ._http import Answer, Call, Link
 
+# Seconds after the first attempt in which a request is sent again that a server does not know.
+# Later the server may have forgotten that it ran the code.
+_AGAIN = 30.0
 _LOST = ("server.lost", "server.timeout", "server.unreachable")
 
 
@@ -44,9 +48,10 @@ class Stream:
         """Each type and its data, up to the outcome or the problem."""
         seen = failures = 0
         is_first = True
+        begun = time.monotonic()
         while True:
             try:
-                answer = self._answer = self._open(seen, is_first)
+                answer = self._answer = self._open(seen, is_first, begun)
                 is_first = False
                 for number, name, data in answer.events():
                     if self._call.stream is not None:
@@ -72,7 +77,7 @@ class Stream:
                 raise Aborted
             failures += 1
 
-    def _open(self, seen: int, is_first: bool) -> Answer:
+    def _open(self, seen: int, is_first: bool, begun: float) -> Answer:
         ask, call, stream = self._link.ask, self._call, self._call.stream
         if stream is not None and not is_first:
             headers = {"Accept": "text/event-stream"}
@@ -81,18 +86,18 @@ class Stream:
             try:
                 return ask(call, "GET", stream, None, headers, silence=self._silence)
             except BelljarError as error:
-                # The request has not arrived.
-                if seen or error.code != "stream.not_found":
+                is_late = time.monotonic() - begun > _AGAIN
+                if seen or is_late or error.code != "stream.not_found":
                     raise
-        # The server knows the id of the stream, and runs the code once.
-        repeatable = stream is not None
+                # The request has not arrived.
         return ask(
             call,
             "POST",
             self._path,
             self._body,
             self._headers,
-            repeatable=repeatable,
+            # Whether it has arrived is asked for first.
+            repeatable=False,
             silence=self._silence,
         )
 

@@ -41,7 +41,7 @@ pub(crate) fn routes(app: &App) -> Router<App> {
         router.route(one.path, handler)
     };
     let calls = Arc::new(calls::Calls::default());
-    let streams = Arc::new(Streams::default());
+    let streams = Arc::new(Streams::new(Arc::clone(app.service().streams())));
     operations.into_iter().fold(documents, add).layer(Extension(calls)).layer(Extension(streams))
 }
 

@@ -51,8 +51,9 @@ impl OutputWatcher for Writer {
         match last {
             Some(held) => held.extend_from_slice(bytes),
             None => {
-                let mut earlier = queue.pieces.iter_mut().rev().filter(|_| is_full);
-                match earlier.find(|(of, _)| *of == stream) {
+                // Neighbours are of different streams.
+                let before = queue.pieces.len().checked_sub(2).filter(|_| is_full);
+                match before.and_then(|before| queue.pieces.get_mut(before)) {
                     Some((_, held)) => held.extend_from_slice(bytes),
                     None => queue.pieces.push_back((stream, bytes.to_vec())),
                 }

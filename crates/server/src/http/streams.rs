@@ -4,7 +4,8 @@
 //! latest events stay until newer ones need the room, because a lost connection does not tell what
 //! has arrived.
 
-use std::collections::{HashMap, VecDeque};
+use std::collections::{HashMap, HashSet, VecDeque};
+use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard};
 use std::time::Duration;
 
@@ -14,35 +15,63 @@ use futures_util::{StreamExt, stream};
 use serde::Serialize;
 use tokio::sync::watch;
 use tokio::time::Instant;
+use tokio_util::sync::CancellationToken;
 
+use super::identity;
 use super::problem::Problem;
 use super::sse::{self, Rest, Sent, Told, Watched, last, respond};
 use crate::lock::lock;
 use crate::service::owner::Owner;
 
-/// How long a stream is kept without a connection.
+/// How long a stream may be without a connection between two events that are sent for the first
+/// time.
 const GRACE: Duration = Duration::from_secs(30);
+/// How long a stream is kept whose last event was sent: it may not have arrived.
+const SETTLED: Duration = Duration::from_secs(5);
 /// Bytes of the latest events of a stream. One event may be larger.
 const MAX_KEPT: usize = 16 << 20;
+/// Bytes of all streams of a key. Beyond them, streams keep only what was not sent, and the largest
+/// that have ended and have no connection are removed.
+const MAX_OWN: usize = 64 << 20;
+/// Likewise for all keys. Keys with less than `FAIR` are spared.
+const MAX_ALL: usize = 256 << 20;
+const FAIR: usize = 4 << 20;
 /// Overhead of an event, in bytes.
 const EVENT: usize = 128;
-/// Streams of a key.
+/// Streams of a key. The oldest that have ended and have no connection make room.
 const MAX_STREAMS: usize = 1024;
-/// Bytes of the streams that have ended. The oldest go first.
-const MAX_ENDED: usize = 64 << 20;
+/// Removed streams of a key whose ids are remembered, and for how long.
+const MAX_GONE: usize = 16 << 10;
+const GONE: Duration = Duration::from_mins(5);
 
 /// Name of the owner, and the id that its client chose.
 type Key = (String, String);
 
 /// The streams that can be resumed.
-#[derive(Default)]
-pub(crate) struct Streams(Mutex<All>);
+pub(crate) struct Streams {
+    all: Mutex<All>,
+    /// Number of streams.
+    count: Arc<AtomicUsize>,
+    bytes: Arc<AtomicUsize>,
+}
 
 #[derive(Default)]
 struct All {
-    streams: HashMap<Key, Arc<Stream>>,
-    /// Those that have ended, oldest first, with their sizes.
-    ended: VecDeque<(Key, Arc<Stream>, usize)>,
+    owners: HashMap<String, Own>,
+    /// When the owners were last searched for those without streams.
+    swept: Option<Instant>,
+    /// Number of the newest stream.
+    newest: u64,
+}
+
+/// The streams of a key.
+#[derive(Default)]
+struct Own {
+    streams: HashMap<String, Arc<Stream>>,
+    /// The ids of those that were removed, oldest first.
+    gone: VecDeque<(Instant, String)>,
+    gone_ids: HashSet<String>,
+    bytes: Arc<AtomicUsize>,
 }
 
 /// The stream of a request.
@@ -68,6 +97,13 @@ pub(crate) struct Stream {
     state: Mutex<State>,
     /// Tells readers and the writer that the state has changed.
     changed: watch::Sender<()>,
+    /// The session of the run, if it has one.
+    session: Option<String>,
+    /// Larger for newer streams.
+    number: u64,
+    /// Bytes of the key, and of all keys.
+    own_bytes: Arc<AtomicUsize>,
+    all_bytes: Arc<AtomicUsize>,
 }
 
 #[derive(Default)]
@@ -77,45 +113,78 @@ struct State {
     /// Number of the newest event; the first has 1.
     newest: u64,
     bytes: usize,
-    /// Number of the newest event that a connection has sent.
+    /// Number of the newest event that the current connection has sent.
     sent: u64,
+    /// Number of the newest event that any connection has sent.
+    furthest: u64,
     /// The current connection, counted from 1.
     reader: u64,
     /// Since when there is no connection.
     alone: Option<Instant>,
+    /// How long the stream may be without one.
+    left: Duration,
     /// Why the run did not start.
     refused: Option<Problem>,
+    is_started: bool,
     is_over: bool,
     is_removed: bool,
 }
 
 impl Streams {
+    /// Keeps the number of streams in `count`.
+    pub(crate) fn new(count: Arc<AtomicUsize>) -> Self {
+        Self {
+            all: Mutex::default(),
+            count,
+            bytes: Arc::default(),
+        }
+    }
+
     /// The stream with this id of a client's, or a place for it.
     pub(crate) fn open(
         self: &Arc<Self>,
         owner: &Owner,
+        session: Option<&str>,
         id: Option<&str>,
     ) -> Result<Opened, Problem> {
         let Some(id) = id else {
             return Ok(Opened::Free(Place(None)));
         };
         let key = (owner.name().to_owned(), id.to_owned());
-        let mut all = lock(&self.0);
-        if let Some(known) = all.streams.get(&key) {
-            return Ok(Opened::Known(Arc::clone(known)));
+        let mut all = lock(&self.all);
+        all.sweep();
+        all.newest += 1;
+        let number = all.newest;
+        let own = all.owners.entry(key.0.clone()).or_default();
+        if let Some(known) = own.find(id)? {
+            if known.session.as_deref() != session {
+                let detail = "another session has a stream with this id";
+                return Err(Problem::new(StatusCode::CONFLICT, "stream.taken", detail));
+            }
+            return Ok(Opened::Known(known));
         }
-        if all.streams.keys().filter(|(name, _)| *name == key.0).count() >= MAX_STREAMS {
-            let detail = format!("this key has {MAX_STREAMS} streams that can be resumed");
-            return Err(Problem::new(StatusCode::TOO_MANY_REQUESTS, "limit", detail));
+        if own.streams.len() >= MAX_STREAMS {
+            let oldest = own.unattended(|_, stream| std::cmp::Reverse(stream.number));
+            let Some(oldest) = oldest else {
+                let detail = format!("this key has {MAX_STREAMS} streams that can be resumed");
+                let problem = Problem::new(StatusCode::TOO_MANY_REQUESTS, "limit", detail);
+                return Err(again(problem));
+            };
+            self.take(own, &oldest, true);
         }
         let stream = Arc::new(Stream {
             state: Mutex::new(State {
-                alone: Some(Instant::now()),
+                left: GRACE,
                 ..State::default()
             }),
             changed: watch::Sender::default(),
+            session: session.map(str::to_owned),
+            number,
+            own_bytes: Arc::clone(&own.bytes),
+            all_bytes: Arc::clone(&self.bytes),
         });
-        all.streams.insert(key.clone(), Arc::clone(&stream));
+        own.streams.insert(key.1.clone(), Arc::clone(&stream));
+        self.count.fetch_add(1, Ordering::Relaxed);
         Ok(Opened::Free(Place(Some(Held {
             streams: Arc::clone(self),
             key,
@@ -125,43 +194,115 @@ impl Streams {
     }
 
     pub(crate) fn find(&self, owner: &Owner, id: &str) -> Result<Arc<Stream>, Problem> {
-        let key = (owner.name().to_owned(), id.to_owned());
-        lock(&self.0).streams.get(&key).cloned().ok_or_else(not_found)
+        let mut all = lock(&self.all);
+        let own = all.owners.get_mut(owner.name()).ok_or_else(not_found)?;
+        own.find(id)?.ok_or_else(not_found)
     }
 
     /// Ends a stream and its run.
     pub(crate) fn end(&self, owner: &Owner, id: &str) -> Result<(), Problem> {
         let stream = self.find(owner, id)?;
-        self.remove(&(owner.name().to_owned(), id.to_owned()), &stream);
+        self.remove(&(owner.name().to_owned(), id.to_owned()), &stream, true);
         Ok(())
     }
 
-    fn remove(&self, key: &Key, stream: &Arc<Stream>) {
-        let mut all = lock(&self.0);
-        if all.streams.get(key).is_some_and(|known| Arc::ptr_eq(known, stream)) {
-            all.streams.remove(key);
+    /// Removes a stream. `is_known` remembers its id: the code may have run.
+    fn remove(&self, (name, id): &Key, stream: &Arc<Stream>, is_known: bool) {
+        let mut all = lock(&self.all);
+        if let Some(own) = all.owners.get_mut(name)
+            && own.streams.get(id).is_some_and(|known| Arc::ptr_eq(known, stream))
+        {
+            self.take(own, id, is_known);
         }
-        all.ended.retain(|(_, ended, _)| !Arc::ptr_eq(ended, stream));
-        drop(all);
-        stream.change(|state| state.is_removed = true);
     }
 
-    /// Bounds what streams keep that have ended.
-    fn ended(&self, key: &Key, stream: &Arc<Stream>) {
-        let size = stream.lock().bytes;
-        let mut all = lock(&self.0);
-        all.ended.push_back((key.clone(), Arc::clone(stream), size));
-        let mut total: usize = all.ended.iter().map(|(_, _, size)| size).sum();
-        let mut gone = Vec::new();
-        while total > MAX_ENDED && all.ended.len() > 1 {
-            if let Some((key, stream, size)) = all.ended.pop_front() {
-                total -= size;
-                gone.push((key, stream));
-            }
+    fn take(&self, own: &mut Own, id: &str, is_known: bool) {
+        let Some(stream) = own.streams.remove(id) else {
+            return;
+        };
+        self.count.fetch_sub(1, Ordering::Relaxed);
+        if is_known {
+            own.remember(id);
         }
-        drop(all);
-        for (key, stream) in gone {
-            self.remove(&key, &stream);
+        stream.change(|state| {
+            state.is_removed = true;
+            state.events.clear();
+            state.bytes = 0;
+        });
+    }
+
+    /// Removes the largest streams that have ended and have no connection, while a key or the
+    /// server keeps too much.
+    fn relieve(&self, name: &str) {
+        let is_over = |own: &Own| own.bytes.load(Ordering::Relaxed) > MAX_OWN;
+        let is_all_over = || self.bytes.load(Ordering::Relaxed) > MAX_ALL;
+        let mut all = lock(&self.all);
+        loop {
+            let own = if all.owners.get(name).is_some_and(is_over) {
+                all.owners.get_mut(name)
+            } else if is_all_over() {
+                all.owners.values_mut().max_by_key(|own| own.bytes.load(Ordering::Relaxed))
+            } else {
+                None
+            };
+            let Some(own) = own else { return };
+            let Some(largest) = own.unattended(|state, _| state.bytes) else {
+                return;
+            };
+            self.take(own, &largest, true);
+        }
+    }
+}
+
+impl All {
+    /// Forgets owners without streams, now and then.
+    fn sweep(&mut self) {
+        if self.swept.is_some_and(|swept| swept.elapsed() < GONE) {
+            return;
+        }
+        self.swept = Some(Instant::now());
+        self.owners.retain(|_, own| {
+            own.forget();
+            !own.streams.is_empty() || !own.gone.is_empty()
+        });
+    }
+}
+
+impl Own {
+    fn find(&mut self, id: &str) -> Result<Option<Arc<Stream>>, Problem> {
+        self.forget();
+        match self.streams.get(id) {
+            Some(stream) => Ok(Some(Arc::clone(stream))),
+            None if self.gone_ids.contains(id) => Err(gone("the stream was removed")),
+            None => Ok(None),
+        }
+    }
+
+    /// The id of the stream with the largest rank among those that have ended and have no
+    /// connection.
+    fn unattended<R: Ord>(&self, rank: impl Fn(&State, &Stream) -> R) -> Option<String> {
+        let ranked = self.streams.iter().filter_map(|(id, stream)| {
+            let state = stream.lock();
+            (state.is_over && state.alone.is_some()).then(|| (rank(&state, stream), id))
+        });
+        ranked.max_by(|(one, _), (other, _)| one.cmp(other)).map(|(_, id)| id.clone())
+    }
+
+    fn remember(&mut self, id: &str) {
+        self.gone.push_back((Instant::now(), id.to_owned()));
+        self.gone_ids.insert(id.to_owned());
+        self.forget();
+    }
+
+    /// Forgets the ids that were remembered for long, or are too many.
+    fn forget(&mut self) {
+        while self.gone.len() > MAX_GONE
+            || self.gone.front().is_some_and(|(since, _)| since.elapsed() > GONE)
+        {
+            let Some((_, id)) = self.gone.pop_front() else {
+                return;
+            };
+            self.gone_ids.remove(&id);
         }
     }
 }
@@ -171,10 +312,22 @@ fn not_found() -> Problem {
     Problem::new(StatusCode::NOT_FOUND, "stream.not_found", detail)
 }
 
+fn gone(detail: &str) -> Problem {
+    Problem::new(StatusCode::GONE, "stream.gone", detail)
+}
+
+/// A problem after which a client asks again.
+fn again(problem: Problem) -> Problem {
+    Problem {
+        retry_after: Some(Duration::from_secs(1)),
+        ..problem
+    }
+}
+
 impl Drop for Held {
     fn drop(&mut self) {
         if !self.is_started {
-            self.streams.remove(&self.key, &self.stream);
+            self.streams.remove(&self.key, &self.stream, false);
         }
     }
 }
@@ -189,12 +342,17 @@ impl Place {
         let Some(mut held) = self.0 else {
             return sse::answer(watched, run).await;
         };
+        let stream = Arc::clone(&held.stream);
+        let reader = stream.start()?;
         held.is_started = true;
         let (streams, key) = (Arc::clone(&held.streams), held.key.clone());
-        let stream = Arc::clone(&held.stream);
-        let reader = stream.reader(0);
-        tokio::spawn(fill(streams, key, Arc::clone(&stream), Rest::begin(watched, run)));
-        reader?.response().await
+        let revoked = identity::revocation().unwrap_or_default();
+        let rest = Rest::begin(watched, run);
+        tokio::spawn(fill(streams, key, Arc::clone(&stream), revoked, rest));
+        match reader {
+            Some(reader) => reader.response().await,
+            None => Err(stream.unread()),
+        }
     }
 }
 
@@ -203,6 +361,7 @@ async fn fill<T: Serialize + Send + 'static>(
     streams: Arc<Streams>,
     key: Key,
     stream: Arc<Stream>,
+    revoked: CancellationToken,
     mut rest: Rest<T>,
 ) {
     let reading = async {
@@ -218,19 +377,26 @@ async fn fill<T: Serialize + Send + 'static>(
                 Some(Told::Outcome(outcome)) => stream.push(last(outcome)),
                 None => return,
             }
+            if stream.limit() == 0 {
+                streams.relieve(&key.0);
+            }
         }
     };
     tokio::select! {
         () = reading => {}
         () = stream.abandoned() => {}
+        () = revoked.cancelled() => {}
     }
     drop(rest);
     stream.change(|state| state.is_over = true);
-    if stream.lock().refused.is_none() {
-        streams.ended(&key, &stream);
-        stream.abandoned().await;
+    let is_refused = stream.lock().refused.is_some();
+    if !is_refused {
+        tokio::select! {
+            () = stream.abandoned() => {}
+            () = revoked.cancelled() => {}
+        }
     }
-    streams.remove(&key, &stream);
+    streams.remove(&key, &stream, !is_refused);
 }
 
 impl Stream {
@@ -238,31 +404,57 @@ impl Stream {
         lock(&self.state)
     }
 
+    /// Changes the state, and counts its bytes.
+    fn update<T>(&self, change: impl FnOnce(&mut State) -> T) -> T {
+        let mut state = self.lock();
+        let before = state.bytes;
+        let changed = change(&mut state);
+        let added = state.bytes.wrapping_sub(before);
+        self.own_bytes.fetch_add(added, Ordering::Relaxed);
+        self.all_bytes.fetch_add(added, Ordering::Relaxed);
+        changed
+    }
+
     fn change(&self, change: impl FnOnce(&mut State)) {
-        change(&mut self.lock());
+        self.update(change);
         self.changed.send_replace(());
     }
 
+    /// Bytes that the stream may keep: none, beyond what was not sent, if there are too many.
+    fn limit(&self) -> usize {
+        let own = self.own_bytes.load(Ordering::Relaxed);
+        let all = self.all_bytes.load(Ordering::Relaxed);
+        if own > MAX_OWN || (all > MAX_ALL && own > FAIR) {
+            0
+        } else {
+            MAX_KEPT
+        }
+    }
+
     fn push(&self, event: Sent) {
+        let limit = self.limit();
         self.change(|state| {
+            if state.is_removed {
+                return;
+            }
             state.bytes += size(&event);
             state.newest += 1;
             state.events.push_back(event);
-            state.shrink();
+            state.shrink(limit);
         });
     }
 
     /// Waits until the newest events have room.
     async fn room(&self) {
         let mut changed = self.changed.subscribe();
-        while self.lock().is_full() {
+        while self.lock().is_full(self.limit()) {
             if changed.changed().await.is_err() {
                 return;
             }
         }
     }
 
-    /// Waits until no connection has wanted the stream for a while.
+    /// Waits until the stream was without a connection for too long.
     async fn abandoned(&self) {
         let mut changed = self.changed.subscribe();
         loop {
@@ -271,7 +463,7 @@ impl Stream {
                 if state.is_removed {
                     return;
                 }
-                state.alone.map(|since| since + GRACE)
+                state.alone.map(|since| since + state.left)
             };
             let late = async {
                 match end {
@@ -286,15 +478,32 @@ impl Stream {
         }
     }
 
+    /// The connection of the request that starts the run, unless a later one has come.
+    fn start(self: &Arc<Self>) -> Result<Option<Reader>, Problem> {
+        let mut state = self.lock();
+        if state.is_removed {
+            return Err(gone("the stream was removed"));
+        }
+        state.is_started = true;
+        state.left = GRACE;
+        if state.reader > 0 {
+            state.alone = state.alone.map(|_| Instant::now());
+            return Ok(None);
+        }
+        drop(state);
+        self.reader(0).map(Some)
+    }
+
     /// A connection that sends the events after a number, in place of an earlier one.
     fn reader(self: &Arc<Self>, after: u64) -> Result<Reader, Problem> {
         let mut state = self.lock();
-        if after > state.newest || after + 1 < state.oldest() {
-            let detail = "the stream no longer has the events after this number";
-            return Err(Problem::new(StatusCode::GONE, "stream.gone", detail));
+        if state.is_removed || after > state.newest || after + 1 < state.oldest() {
+            return Err(gone("the stream no longer has the events after this number"));
         }
         state.reader += 1;
-        state.alone = None;
+        if let Some(since) = state.alone.take() {
+            state.left = state.left.saturating_sub(since.elapsed());
+        }
         state.sent = after;
         let number = state.reader;
         drop(state);
@@ -310,12 +519,26 @@ impl Stream {
     pub(crate) async fn resumed(self: &Arc<Self>, after: u64) -> Result<Response, Problem> {
         self.reader(after)?.response().await
     }
+
+    /// Why a connection has no events.
+    fn unread(&self) -> Problem {
+        let state = self.lock();
+        if let Some(refused) = &state.refused {
+            return refused.clone();
+        }
+        if state.is_started && (state.is_removed || state.is_over) {
+            return gone("the stream has ended");
+        }
+        // Another connection took its place, or the request that began it was lost.
+        let detail = "the stream has no run yet, or another connection";
+        again(Problem::new(StatusCode::SERVICE_UNAVAILABLE, "busy", detail))
+    }
 }
 
 impl State {
     /// Whether a connection has to send events before there is room for others.
-    fn is_full(&self) -> bool {
-        self.bytes >= MAX_KEPT && self.sent < self.newest
+    fn is_full(&self, limit: usize) -> bool {
+        self.bytes >= limit && self.sent < self.newest
     }
 
     /// Number of the oldest event that is kept.
@@ -324,8 +547,8 @@ impl State {
     }
 
     /// Forgets the oldest events that were sent, except the newest.
-    fn shrink(&mut self) {
-        while self.bytes >= MAX_KEPT && self.events.len() > 1 && self.oldest() <= self.sent {
+    fn shrink(&mut self, limit: usize) {
+        while self.bytes >= limit && self.events.len() > 1 && self.oldest() <= self.sent {
             let Some(event) = self.events.pop_front() else {
                 return;
             };
@@ -349,8 +572,7 @@ struct Reader {
 impl Reader {
     async fn response(mut self) -> Result<Response, Problem> {
         let Some(first) = self.next().await else {
-            let refused = self.stream.lock().refused.clone();
-            return Err(refused.unwrap_or_else(not_found));
+            return Err(self.stream.unread());
         };
         let others = stream::unfold(self, |mut reader| async {
             let (number, event) = reader.next().await?;
@@ -365,23 +587,30 @@ impl Reader {
     async fn next(&mut self) -> Option<(u64, Sent)> {
         let mut changed = self.stream.changed.subscribe();
         loop {
-            let next = {
-                let mut state = self.stream.lock();
+            let limit = self.stream.limit();
+            let next = self.stream.update(|state| {
                 if state.reader != self.number || state.is_removed {
                     return None;
                 }
                 let at = (self.after + 1).checked_sub(state.oldest())?;
                 match state.events.get(usize::try_from(at).ok()?).cloned() {
-                    None if state.is_over || state.refused.is_some() => return None,
-                    None => None,
+                    None if state.is_over || state.refused.is_some() => {
+                        state.left = state.left.min(SETTLED);
+                        None
+                    }
+                    None => Some(None),
                     Some(event) => {
                         self.after += 1;
                         state.sent = self.after;
-                        state.shrink();
-                        Some(event)
+                        if self.after > state.furthest {
+                            state.furthest = self.after;
+                            state.left = GRACE;
+                        }
+                        state.shrink(limit);
+                        Some(Some(event))
                     }
                 }
-            };
+            })?;
             match next {
                 Some(event) => {
                     self.stream.changed.send_replace(());
@@ -400,6 +629,106 @@ impl Drop for Reader {
             state.alone = Some(Instant::now());
             drop(state);
             self.stream.changed.send_replace(());
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn place(streams: &Arc<Streams>, id: &str) -> Place {
+        match streams.open(&Owner::local(), None, Some(id)).unwrap() {
+            Opened::Free(place) => place,
+            Opened::Known(_) => panic!("{id} is known"),
+        }
+    }
+
+    /// Runs what has an outcome of so many bytes.
+    async fn run(streams: &Arc<Streams>, id: &str, size: usize) -> Response {
+        let run = async move { Ok("x".repeat(size)) };
+        place(streams, id).answer(Watched::default(), run).await.unwrap()
+    }
+
+    async fn read(response: Response) -> usize {
+        axum::body::to_bytes(response.into_body(), usize::MAX).await.unwrap().len()
+    }
+
+    /// Waits until the task of a stream has seen its end.
+    async fn over(streams: &Streams, id: &str) -> Arc<Stream> {
+        let stream = streams.find(&Owner::local(), id).unwrap();
+        while !stream.lock().is_over {
+            tokio::task::yield_now().await;
+        }
+        stream
+    }
+
+    fn code(found: Result<Arc<Stream>, Problem>) -> &'static str {
+        found.err().map_or("found", |problem| problem.code)
+    }
+
+    #[tokio::test]
+    async fn ended_streams_make_room_for_others() {
+        let streams = Arc::new(Streams::new(Arc::default()));
+        let attended = run(&streams, "attended", 9).await;
+        for number in 0..MAX_STREAMS + 9 {
+            let id = number.to_string();
+            read(run(&streams, &id, 9).await).await;
+            over(&streams, &id).await;
+        }
+        assert_eq!(streams.count.load(Ordering::Relaxed), MAX_STREAMS);
+        let find = |id: &str| code(streams.find(&Owner::local(), id));
+        assert_eq!(
+            (find("0"), find("99"), find("never")),
+            ("stream.gone", "found", "stream.not_found")
+        );
+        assert!(read(attended).await > 9);
+        // Those that run do not make room.
+        let full: Vec<_> = (0..MAX_STREAMS).map(|n| place(&streams, &format!("new{n}"))).collect();
+        let refused = streams.open(&Owner::local(), None, Some("more")).err().unwrap();
+        assert_eq!((refused.code, refused.retry_after.is_some()), ("limit", true));
+        drop(full);
+        assert_eq!(streams.count.load(Ordering::Relaxed), 0);
+        assert_eq!(code(streams.find(&Owner::local(), "new0")), "stream.not_found");
+    }
+
+    #[tokio::test]
+    async fn the_bytes_of_a_key_are_bounded() {
+        let streams = Arc::new(Streams::new(Arc::default()));
+        let attended = run(&streams, "attended", MAX_KEPT / 2).await;
+        for number in 0..12 {
+            let id = number.to_string();
+            drop(run(&streams, &id, MAX_KEPT / 2 + number).await);
+            over(&streams, &id).await;
+        }
+        assert!(streams.bytes.load(Ordering::Relaxed) <= MAX_OWN);
+        assert!(streams.count.load(Ordering::Relaxed) > 4);
+        assert!(read(attended).await > MAX_KEPT / 2);
+        for number in 0..12 {
+            let _ = streams.end(&Owner::local(), &number.to_string());
+        }
+        streams.end(&Owner::local(), "attended").unwrap();
+        assert_eq!(streams.bytes.load(Ordering::Relaxed), 0);
+    }
+
+    #[tokio::test]
+    async fn hanging_up_does_not_keep_a_stream() {
+        let streams = Arc::new(Streams::new(Arc::default()));
+        drop(run(&streams, "id", 9).await);
+        let stream = over(&streams, "id").await;
+        let wait = Duration::from_millis(20);
+        for _ in 0..3 {
+            tokio::time::sleep(wait).await;
+            drop(stream.resumed(0).await.unwrap());
+        }
+        assert!(stream.lock().left <= GRACE - wait * 3);
+        // Its end was sent: it goes soon.
+        read(stream.resumed(0).await.unwrap()).await;
+        assert!(stream.lock().left <= SETTLED);
+        stream.change(|state| state.left = Duration::ZERO);
+        tokio::time::timeout(GRACE / 2, stream.abandoned()).await.unwrap();
+        while code(streams.find(&Owner::local(), "id")) != "stream.gone" {
+            tokio::task::yield_now().await;
         }
     }
 }

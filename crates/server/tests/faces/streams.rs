@@ -72,11 +72,16 @@ async fn a_stream_goes_on_after_its_connection_broke() {
     let again = events(server, "POST", "/v1/runs", None, &asked, "").await;
     assert_eq!(told(&again).len() as u64, count, "{again}");
     assert_eq!(ask(server, "DELETE", &path, &Value::Null).await.0, 204);
+    // What was removed is not run again.
     for method in ["GET", "DELETE"] {
         let (status, problem) = ask(server, method, &path, &Value::Null).await;
-        assert_eq!(status, 404, "{problem}");
-        assert!(problem.contains("stream.not_found"), "{problem}");
+        assert_eq!(status, 410, "{problem}");
+        assert!(problem.contains("stream.gone"), "{problem}");
     }
+    let again = events(server, "POST", "/v1/runs", None, &asked, "").await;
+    assert!(again.starts_with("HTTP/1.1 410"), "{again}");
+    let (status, problem) = ask(server, "GET", &format!("{path}-2"), &Value::Null).await;
+    assert!(status == 404 && problem.contains("stream.not_found"), "{problem}");
 }
 
 #[tokio::test]

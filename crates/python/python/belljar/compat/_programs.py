@@ -44,7 +44,7 @@ class Program:
         return _COMMAND.format(argv=self.argv, directory=directory, call=self.call, root=f"{ROOT}/")
 
 
-def program_of(command: str, cwd: str = ROOT, stdin: str | None = None) -> Program:
+def program_of(command: str, cwd: str = ROOT, stdin: str | bytes | None = None) -> Program:
     """The program that a command of a shell starts. `python -` reads its code from `stdin`.
 
     Raises:
@@ -66,7 +66,9 @@ def program_of(command: str, cwd: str = ROOT, stdin: str | None = None) -> Progr
     return program_with(words, cwd, stdin)
 
 
-def program_with(words: Sequence[str], cwd: str = ROOT, stdin: str | None = None) -> Program:
+def program_with(
+    words: Sequence[str], cwd: str = ROOT, stdin: str | bytes | None = None
+) -> Program:
     """The program of a command whose words are known."""
     if len(words) < 2 or words[0] not in ("python", "python3"):
         raise ValueError(_NO_SHELL)
@@ -93,5 +95,5 @@ def inside(path: str) -> str:
     return str(inner.relative_to(ROOT))
 
 
-def _exec(code: str) -> str:
+def _exec(code: str | bytes) -> str:
     return f"exec(compile({code!r}, '<string>', 'exec'), {{'__name__': '__main__'}})"

@@ -120,6 +120,7 @@ class BelljarSandboxEnvironment(SandboxEnvironment):
                 stdin=stdin,
                 run_env=env,
                 timeout=timeout or self._timeout,
+                output_bytes=SandboxEnvironmentLimits.MAX_EXEC_OUTPUT_SIZE,
             )
         except belljar.RefusedError as error:
             return ExecResult(False, 126, "", f"{error}\n")
@@ -143,7 +144,17 @@ class BelljarSandboxEnvironment(SandboxEnvironment):
                 await files.amake_dir(parent)
             await files.awrite(path, contents)
         except belljar.BelljarError as error:
-            raise _error(error, file) from error
+            raise await self._unwritten(path, file, error) from error
+
+    async def _unwritten(self, path: str, file: str, error: belljar.BelljarError) -> Exception:
+        """The exception for a file that could not be written."""
+        try:
+            entry = await self._session.files.astat(path)
+        except belljar.BelljarError:
+            return _error(error, file)
+        if entry.kind == "directory":
+            return IsADirectoryError(errno.EISDIR, "Is a directory", file)
+        return _error(error, file)
 
     async def read_file(self, file: str, text: bool = True) -> Any:
         path, limits = _path(file), SandboxEnvironmentLimits
@@ -163,15 +174,14 @@ class BelljarSandboxEnvironment(SandboxEnvironment):
 
 
 def _program(cmd: Sequence[str], cwd: str, input: str | bytes | None) -> Program:
-    stdin = input.decode() if isinstance(input, bytes) else input
     if cmd and PurePosixPath(cmd[0]).name in ("bash", "sh"):
         options = list(cmd[1:])
         while options and options[0] in ("--login", "-l"):
             options.pop(0)
         if len(options) == 2 and options[0] in ("-c", "-lc"):
-            return program_of(options[1], cwd, stdin)
-        return program_of(shlex.join(cmd), cwd, stdin)
-    return program_with(cmd, cwd, stdin)
+            return program_of(options[1], cwd, input)
+        return program_of(shlex.join(cmd), cwd, input)
+    return program_with(cmd, cwd, input)
 
 
 def _path(file: str) -> str:

@@ -95,7 +95,7 @@ async fn run(
         let answer = run_and_keep(app, owner, asked.plain()?, id).await?;
         return Ok(Json(answer).into_response());
     }
-    let place = match streams.open(&owner, asked.stream()?)? {
+    let place = match streams.open(&owner, None, asked.stream()?)? {
         Opened::Known(stream) => return stream.resumed(0).await,
         Opened::Free(place) => place,
     };

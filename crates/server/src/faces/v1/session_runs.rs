@@ -79,7 +79,7 @@ async fn run(
 ) -> Result<Response, Problem> {
     let id = asked.run.id.take();
     if sse::is_asked_for(&headers) {
-        let place = match streams.open(&owner, asked.stream()?)? {
+        let place = match streams.open(&owner, Some(&session), asked.stream()?)? {
             Opened::Known(stream) => return stream.resumed(0).await,
             Opened::Free(place) => place,
         };

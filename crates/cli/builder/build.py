@@ -33,6 +33,8 @@ import toolchain
 import wheel
 from toolchain import HERE, BuildError, Toolchain, output_of, run_logged, say, write_script
 
+# Types of numpy's headers whose sizes are others in the guest.
+NUMPY_SIZES = re.compile(r"(?<=#define NPY_SIZEOF_)(LONG|PY_INTPTR_T|INTP|UINTP) 8\b")
 SIGNALS = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
 
 
@@ -158,6 +160,8 @@ def build_environment(chain, plan, work):
         "set(CMAKE_TRY_COMPILE_TARGET_TYPE STATIC_LIBRARY)\n"
         f"set(CMAKE_C_COMPILER {tools / 'cc'})\nset(CMAKE_CXX_COMPILER {tools / 'c++'})\n"
         f"set(CMAKE_AR {tools / 'ar'})\nset(CMAKE_RANLIB {tools / 'ranlib'})\n"
+        # Stripping removes the relocations.
+        'set(CMAKE_STRIP "" CACHE FILEPATH "")\n'
         'set(CMAKE_SHARED_LIBRARY_CREATE_C_FLAGS "")\n'
         'set(CMAKE_SHARED_LIBRARY_CREATE_CXX_FLAGS "")\n'
     )
@@ -199,6 +203,8 @@ def run_backend(source, plan, environment, work, log):
     more = [r for r in json.loads(asked.read_text()) if not re.match(r"(cmake|ninja)\b.*", r)]
     more += [r for r in json.loads(asked.read_text()) if re.match(r"(cmake|ninja)\b.*", r)]
     install(python, more)
+    for header in venv.glob("lib/python3*/site-packages/numpy/_core/include/numpy/_numpyconfig.h"):
+        header.write_text(NUMPY_SIZES.sub(r"\1 4", header.read_text()))
     wheels = work / "wheels"
     wheels.mkdir()
     run_logged([*hook, "wheel", wheels, settings], source, environment, log)

@@ -148,7 +148,7 @@ def main():
         "-v",
         "-print-prog-name",
     }
-    if compiling.isdisjoint(arguments) and any(a.endswith((".o", ".a")) for a in arguments):
+    if compiling.isdisjoint(arguments) and any(a.endswith((".o", ".obj", ".a")) for a in arguments):
         link(arguments)
     compile_with("c++" if tool == "c++" else "cc", arguments)
 

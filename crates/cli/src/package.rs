@@ -105,6 +105,7 @@ const FILES: &[(&str, &str)] = &files![
     "hooks/sitecustomize.py",
     "recipes/_decimal.c",
     "recipes/_decimal.toml",
+    "recipes/pyyaml.toml",
     "recipes/xxhash.toml",
     "target/sitecustomize.py",
 ];

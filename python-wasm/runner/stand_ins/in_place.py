@@ -372,7 +372,9 @@ def patch_threading(module):
 
     adopt(module.Condition, wait)
     module.Lock = Lock
-    module.get_ident = _ident
+    # WASI has no numbers of its own for threads, but code for Linux asks for them.
+    module.get_ident = module.get_native_id = _ident
+    thread.native_id = property(lambda self: self._ident)
 
 
 def _ident():

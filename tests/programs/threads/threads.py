@@ -32,6 +32,11 @@ own = Own(name="own")
 own.start()
 own.join()
 print(own.value)
+own = threading.Thread(target=lambda: results.append(threading.get_native_id()))
+print(own.native_id)
+own.start()
+main = threading.get_native_id()
+print(own.native_id == results[-1] != main == threading.main_thread().native_id)
 
 # Producer and consumer, through a queue with a bound, in either order.
 for first in ("producer", "consumer"):
@@ -109,6 +114,6 @@ thread.start()
 thread.join()
 print("after")
 
-# expect stdout: "[(0, 'Thread-1 (work)'), (2, 'Thread-2 (work)'), (4, 'Thread-3 (work)')] main MainThread 1\n[False, False, False] True\n42\nproducer [0, 1, 2, 3, 4]\nconsumer [0, 1, 2, 3, 4]\njob 0\njob 1\njob 2\nbefore\nset True\n[0.01, 0.05]\n0 True True\n['a', 'b']\nafter\n"
+# expect stdout: "[(0, 'Thread-1 (work)'), (2, 'Thread-2 (work)'), (4, 'Thread-3 (work)')] main MainThread 1\n[False, False, False] True\n42\nNone\nTrue\nproducer [0, 1, 2, 3, 4]\nconsumer [0, 1, 2, 3, 4]\njob 0\njob 1\njob 2\nbefore\nset True\n[0.01, 0.05]\n0 True True\n['a', 'b']\nafter\n"
 # expect stderr has: ["Exception in thread failing:\nTraceback (most recent call last):\n", "KeyError: 'lost'"]
 # expect stderr lacks: ["belljar"]

@@ -273,6 +273,12 @@ void *PyUnicode_DATA(PyObject *o) {
 }
 int PyUnicode_KIND(PyObject *o) { return ((PyASCIIObject *)o)->state.kind; }
 
+/* Data that `Py_UNICODE_ISSPACE` reads, and whose address in the artifact is not known. */
+const unsigned char _Py_ascii_whitespace[128] = {
+    [0x09] = 1, [0x0a] = 1, [0x0b] = 1, [0x0c] = 1, [0x0d] = 1,
+    [0x1c] = 1, [0x1d] = 1, [0x1e] = 1, [0x1f] = 1, [0x20] = 1,
+};
+
 PyObject *PyByteArray_FromObject(PyObject *o) {
     return PyObject_CallOneArg((PyObject *)&PyByteArray_Type, o);
 }

@@ -28,11 +28,6 @@ PyLongObject *_PyLong_FromDigits(int negative, Py_ssize_t count, digit *digits) 
     return (PyLongObject *)PyLongWriter_Finish(writer);
 }
 
-const unsigned char _Py_ascii_whitespace[128] = {
-    [0x09] = 1, [0x0a] = 1, [0x0b] = 1, [0x0c] = 1, [0x0d] = 1,
-    [0x1c] = 1, [0x1d] = 1, [0x1e] = 1, [0x1f] = 1, [0x20] = 1,
-};
-
 /* What 3.15's `decimal` has, and 3.13's source does not. */
 
 PyObject *decimal_getattr(PyObject *module, PyObject *name) {

@@ -83,6 +83,33 @@ packed = c.process(data) + c.flush() + c.finish()
 assert d.process(packed) == brotli.decompress(packed) == data and d.is_finished()
 assert fails(brotli.error, brotli.decompress, b"no stream")
 """,
+    "bitarray==3.12.3": """
+from bitarray import bitarray, util
+a = bitarray("0110 1\\n1")
+assert (a.count(), a.find(bitarray("11")), a.tobytes(), util.ba2int(a)) == (4, 1, b"l", 27)
+assert ~~(a * 10**5) == a * 10**5
+assert fails(ValueError, bitarray, "2")
+""",
+    "bottleneck==1.6.0": """
+import numpy as np
+for kind in (np.float64, np.float32, np.int64, np.int32):
+    a = (np.random.default_rng(1).random((7, 11)) * 100).astype(kind)
+    for name in ("nansum", "nanmean", "nanvar", "nanmax", "nanargmin", "median", "rankdata"):
+        fast, slow = getattr(bottleneck, name), getattr(bottleneck.slow, name)
+        assert fast is not slow and np.allclose(fast(a, axis=1), slow(a, axis=1), rtol=1e-4)
+    fast, slow = (m.move_median(a, 2, 1) for m in (bottleneck, bottleneck.slow))
+    assert np.allclose(fast, slow)
+assert fails(ValueError, bottleneck.nansum, a, 9)
+""",
+    "pyyaml==6.0.3": """
+import yaml._yaml
+assert yaml.__with_libyaml__ and yaml._yaml.get_version_string() == "0.2.5"
+for _ in range(200):
+    v = value()
+    text = yaml.dump(v, Dumper=yaml.CSafeDumper)
+    assert yaml.load(text, yaml.CSafeLoader) == yaml.load(text, yaml.SafeLoader) == v
+assert fails(yaml.YAMLError, yaml.load, "a: [1", yaml.CLoader)
+""",
     "_decimal==3.13.5": """
 import _pydecimal
 for _ in range(1000):
@@ -96,6 +123,9 @@ assert fails(_decimal.DivisionByZero, lambda: _decimal.Decimal(1) / 0)
 """,
 }
 
+
+# Modules that are not named after their packages.
+MODULES = {"pyyaml": "yaml"}
 
 # A module that casts its functions, and leaves one by longjmp.
 CASTS = r"""
@@ -174,7 +204,8 @@ def belljar(*arguments, cwd):
 
 @pytest.mark.parametrize("package", PROGRAMS)
 def test_a_package_works_in_the_sandbox(package, tmp_path):
-    module = package.split("==")[0]
+    name = package.split("==")[0]
+    module = MODULES.get(name, name)
     made = belljar("package", "build", "--json", "--out", "wheels", package, cwd=tmp_path)
     wheel = "wheels/" + Path(json.loads(made)["wheel"]).name
     image = f"native-{module.strip('_')}"

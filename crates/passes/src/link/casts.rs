@@ -456,7 +456,7 @@ mod tests {
         let zeros = [N(0); 5];
         let array = [[A, F(0), F(1), A, N(1)], [A, F(0), N(0), N(0), A], zeros].concat();
         assert_eq!(adapted(&array), [(1, 0, 2), (2, 1, 3), (6, 0, 2)]);
-        // One that is null stays it.
+        // A null function stays null.
         assert_eq!(adapted(&[A, F(0), F(6), A, N(1), N(0), N(0), N(0), N(0), N(0)]), [(1, 0, 2)]);
     }
 

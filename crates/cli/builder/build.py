@@ -53,6 +53,8 @@ def main():
         report = {"wheel": build(options)}
     except toolchain.UsageError as failure:
         report = {"usage": str(failure)}
+    except recipe.NoSourceError as failure:
+        report = {"missing": str(failure)}
     except BuildError as failure:
         report = {"error": str(failure)}
     except KeyboardInterrupt:

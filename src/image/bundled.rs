@@ -28,6 +28,13 @@ pub(super) fn load(
 ) -> Result<Image, ImageError> {
     let path = bundle.image(name).ok_or_else(|| missing(bundle, name))?;
     let mut image = Image::load_unsealed(&path, strategy)?;
+    if !image.is_native() && factory.tier_of(false).is_none() {
+        return Err(BundleError::Damaged {
+            path: bundle.root().to_owned(),
+            reason: format!("it has only code for extensions, and the image {name} has none"),
+        }
+        .into());
+    }
     let extensions = image.manifest.extensions.iter().map(|extension| {
         extension_code(bundle, factory, &extension.linked).map_err(|source| BundleError::Native {
             path: bundle.root().to_owned(),

@@ -148,12 +148,19 @@ impl Shelf {
         }
     }
 
-    /// Whether a recipe or any of its bases has wheels, whose native modules are linked.
-    pub(super) fn has_wheels(&self, mut recipe: Recipe) -> Result<bool, BakeError> {
-        while recipe.wheels.is_empty() && recipe.base != BOOT {
-            recipe = self.recipe(&recipe.base)?.0;
+    /// Whether the packages of an image or any of its bases have native modules, which are linked.
+    pub(super) fn is_linked(
+        &self,
+        mut recipe: Recipe,
+        mut packages: Vec<LockedPackage>,
+    ) -> Result<bool, BakeError> {
+        while !packages.iter().any(LockedPackage::is_native) {
+            if recipe.base == BOOT {
+                return Ok(false);
+            }
+            (recipe, packages) = self.recipe(&recipe.base)?;
         }
-        Ok(!recipe.wheels.is_empty())
+        Ok(true)
     }
 
     /// Returns the names of all images, including those with unreadable recipes: built-in images

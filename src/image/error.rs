@@ -153,22 +153,22 @@ impl Coded for BakeError {
     }
 }
 
+/// How packages with native code are added.
+const BUILD: &str = "packages with native code are added by `belljar image build --build`, which \
+    runs their builds as you";
+
 impl Hint for BakeError {
     fn hint(&self) -> Option<String> {
         match self {
             Self::RecipeCode { part, .. } => Some(format!("mend the recipe's {part}")),
             Self::OpenFiles { .. } => Some("close every file that the recipe's code opens".into()),
-            Self::Package { .. } => Some(
-                "only pure Python packages can be added; compiled packages are built in".into(),
-            ),
+            Self::Package { .. } => Some(BUILD.into()),
             Self::NotDownloaded { image } => {
                 Some(format!("`belljar setup --image {image}` downloads them"))
             }
-            Self::Download { .. } => Some(
-                "check the names, the versions and the network; only pure Python packages can be \
-                 added, compiled packages are built in"
-                    .into(),
-            ),
+            Self::Download { .. } => {
+                Some(format!("check the names, the versions and the network; {BUILD}"))
+            }
             Self::Image(e) => e.hint(),
             Self::Code(e) => e.hint(),
             Self::Instance(e) => e.hint(),

@@ -153,6 +153,10 @@ impl ImageStore {
         if is_built_in(&recipe.name) || recipe.name == BOOT {
             return Err(ImageError::BuiltIn { name: recipe.name }.into());
         }
+        if recipe.base != BOOT {
+            // Before packages are downloaded or built for nothing.
+            self.shelf.recipe(&recipe.base)?;
+        }
         let shop = bake::Shop {
             cache: &self.cache,
             recipe: &recipe,
@@ -251,7 +255,7 @@ impl ImageStore {
     ) -> Result<Image, BakeError> {
         let name = recipe.name.as_str();
         let base = (recipe.base != BOOT).then_some(recipe.base.as_str());
-        let key = self.key_of(recipe)?;
+        let key = self.key_of(recipe, packages)?;
         let path = self.shelf.path(name)?;
         let packed = bake::pack(&self.cache, name, packages, &*self.progress)?;
         let package_file = bake::package_name(packages);
@@ -371,14 +375,18 @@ impl ImageStore {
         Ok(found.collect::<Result<Option<Vec<_>>, _>>()?.map(Arc::from))
     }
 
-    /// Returns a key of everything that the image of a recipe depends on.
-    fn key_of(&self, recipe: &Recipe) -> Result<String, BakeError> {
-        if recipe.base == BOOT {
-            return Ok(recipe.key(""));
+    /// Returns a key of everything that the image of a recipe depends on, except its packages.
+    fn key_of(
+        &self,
+        recipe: &Recipe,
+        packages: &[bake::LockedPackage],
+    ) -> Result<String, BakeError> {
+        let mut key = String::new();
+        if recipe.base != BOOT {
+            let (base, _) = self.shelf.recipe(&recipe.base)?;
+            key = base.key(&base.base);
         }
-        let (base, _) = self.shelf.recipe(&recipe.base)?;
-        let mut key = base.key(&base.base);
-        if !recipe.wheels.is_empty() || self.shelf.has_wheels(base)? {
+        if self.shelf.is_linked(recipe.clone(), packages.to_vec())? {
             key.push_str(&belljar_passes::link_version());
         }
         Ok(recipe.key(&key))
@@ -406,7 +414,7 @@ impl ImageStore {
             Ok(has_packages
                 && has_code
                 && manifest.package_file == file
-                && manifest.recipe == self.key_of(&recipe)?)
+                && manifest.recipe == self.key_of(&recipe, &packages)?)
         };
         self.bundle.is_some()
             || self

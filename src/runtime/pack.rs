@@ -279,11 +279,13 @@ impl Compiler<'_> {
     /// Writes the code of an extension whose image was just loaded from the cache.
     fn write_extension(&self, linked: &str, files: &mut Writer<'_>) -> Result<(), Error> {
         let name = bundle::extension_file(linked);
-        let Some(other) = &self.other else {
-            return Ok(files.copy(&self.codes.extension_code(linked), &name)?);
-        };
         let vanished =
             || Error::system("read an extension")(io::Error::from(io::ErrorKind::NotFound));
+        let Some(other) = &self.other else {
+            // Compiles it again if the file is damaged.
+            self.codes.extension(linked)?.ok_or_else(vanished)?;
+            return Ok(files.copy(&self.codes.extension_code(linked), &name)?);
+        };
         let module = self.codes.linked_extension(linked)?.ok_or_else(vanished)?;
         Ok(files.write(&name, other.compile_extension(&module)?.as_slice())?)
     }

@@ -33,6 +33,8 @@ struct Side {
     relocation: u8,
     /// Module of its imports.
     from: &'static str,
+    /// The function that initializes the module.
+    init: &'static str,
 }
 
 impl Default for Side {
@@ -43,6 +45,7 @@ impl Default for Side {
             data: "_Py_NoneStruct",
             relocation: MEMORY_I32,
             from: "env",
+            init: "PyInit_counted",
         }
     }
 }
@@ -221,7 +224,7 @@ impl Side {
         let mut exports = ExportSection::new();
         exports
             .export("__wasm_call_ctors", ExportKind::Func, CONSTRUCT)
-            .export("PyInit_counted", ExportKind::Func, INIT)
+            .export(self.init, ExportKind::Func, INIT)
             .export("__heap_base", ExportKind::Global, 1);
         let mut elements = ElementSection::new();
         let slots = [COUNT, SPIN, NUMBER_OF, NUMBER];
@@ -279,6 +282,19 @@ fn build_with(
     path: &str,
     module: &[u8],
 ) -> Result<(), Error> {
+    build_on(runtime, image, "core", folder, path, module)
+}
+
+/// Does the same on another image than `core`.
+fn build_on(
+    runtime: &Runtime,
+    image: &str,
+    base: &str,
+    folder: &Path,
+    path: &str,
+    module: &[u8],
+) -> Result<(), Error> {
+    let counts = if path == "_decimal" { path } else { "counted" };
     let name = "counted-1.0-cp315-cp315-belljar_wasm32.whl";
     let mut archive = zip::ZipWriter::new(fs::File::create(folder.join(name)).unwrap());
     let options = zip::write::SimpleFileOptions::default();
@@ -289,8 +305,8 @@ fn build_with(
     archive.finish().unwrap();
     let recipe = folder.join("native.toml");
     let text = format!(
-        "name = \"{image}\"\nbase = \"core\"\nwheels = [\"{name}\"]\nimports = [\"counted\"]\n\
-         init = \"import counted\\ncounted.count()\"\n"
+        "name = \"{image}\"\nbase = \"{base}\"\nwheels = [\"{name}\"]\nimports = [\"{counts}\"]\n\
+         init = \"import {counts}\\n{counts}.count()\"\n"
     );
     fs::write(&recipe, text).unwrap();
     runtime.images().build(&recipe).map(drop)
@@ -387,6 +403,37 @@ fn a_native_module_is_part_of_its_image() {
     let runtime = on(cache.path());
     assert_eq!(run_on(&runtime, request(code)).outcome.stdout, "42 43 7\n");
     runtime.images().remove("counted").unwrap();
+}
+
+/// Every image imports `decimal`, so `_decimal` is linked before its bases' imports.
+#[test]
+fn a_module_that_bases_import_is_beneath_them() {
+    // Another test removes the linked modules of the shared one.
+    let cache = fresh();
+    let runtime = on(cache.path());
+    let folder = tempfile::tempdir().unwrap();
+    let side = Side {
+        init: "PyInit__decimal",
+        ..Side::default()
+    };
+    let bake = |image, base: &str| {
+        build_on(&runtime, image, base, folder.path(), "_decimal", &side.wasm())
+    };
+    bake("beneath", "core").unwrap_or_else(|e| panic!("{}", chain(&e)));
+    // The recipe counted once, after the constructor had set 40. The bases were imported after it.
+    let code = "import sys, _decimal, decimal, fractions\n\
+                print(_decimal.__spec__.origin, _decimal.count(), decimal.Decimal(2) / 4)";
+    let request = || Request::new(code).image("beneath").deterministic(Deterministic::default());
+    let first = run_on(&runtime, request()).outcome;
+    assert_eq!(first.stdout, "built-in 42 0.5\n", "{first:?}");
+    let second = run_on(&runtime, request()).outcome;
+    assert_eq!((&second.stdout, second.usage.fuel), (&first.stdout, first.usage.fuel));
+    // In a base with packages they would be missing.
+    let error = bake("above", "beneath").unwrap_err();
+    assert!(chain(&error).contains("cannot be added to beneath"), "{}", chain(&error));
+    let error = bake("above", "no-such").unwrap_err();
+    assert_eq!(error.code(), "image.unknown", "{}", chain(&error));
+    runtime.images().remove("beneath").unwrap();
 }
 
 /// Sessions, forks and checkpoints keep the state of the module.

@@ -43,6 +43,7 @@ def main():
     parser.add_argument("requirement")
     for name in ("recipe", "cache", "artifact", "belljar", "headers", "out", "sources"):
         parser.add_argument(f"--{name}")
+    parser.add_argument("--source-hash")
     parser.add_argument("--quiet", action="store_true")
     parser.add_argument("--temporary", action="store_true")
     options = parser.parse_args()
@@ -54,6 +55,8 @@ def main():
         report = {"wheel": build(options)}
     except toolchain.UsageError as failure:
         report = {"usage": str(failure)}
+    except recipe.NoSourceError as failure:
+        report = {"missing": str(failure)}
     except BuildError as failure:
         report = {"error": str(failure)}
     except KeyboardInterrupt:
@@ -87,18 +90,19 @@ def build(options):
     """Builds a wheel, unless it was built before. Returns what there is to say of it."""
     name, version = wanted(options.requirement)
     plan = recipe.read(name, version, options.recipe)
+    plan.expected = options.source_hash
     cache = Path(options.cache)
     tools = Toolchain(cache, options.artifact, options.belljar, options.headers)
     built = kept.Kept(cache / "built", plan, tools)
-    made = built.find()
-    if made is None:
-        started = time.monotonic()
-        with built.making() as out:
-            wheel_made = compile_package(plan, tools, options, out)
-            made = built.keep(wheel_made)
-        say(f"built {plan.name} {plan.version} in {time.monotonic() - started:.0f} s")
-    else:
-        say(f"{plan.name} {plan.version} was built before")
+    with built.locked():
+        made = built.find()
+        if made is None:
+            started = time.monotonic()
+            with built.making() as out:
+                made = built.keep(compile_package(plan, tools, options, out))
+            say(f"built {plan.name} {plan.version} in {time.monotonic() - started:.0f} s")
+        else:
+            say(f"{plan.name} {plan.version} was built before")
     if options.out:
         made["path"] = str(kept.copy(Path(made["path"]), Path(options.out).resolve()))
     return made

@@ -1,7 +1,7 @@
 """The wheels that were built on this machine, by everything that they depend on.
 
-A wheel depends on package and version, the recipe with its files, the compilers, the runtime that
-it is linked with, and these programs. What a package's build requires is not pinned.
+A wheel depends on package, version and source, the recipe with its files, the compilers, the
+runtime that it is linked with, and these programs. What a package's build requires is not pinned.
 """
 
 import hashlib
@@ -13,8 +13,10 @@ import subprocess
 import sys
 import tempfile
 from contextlib import contextmanager
+from fcntl import LOCK_EX, flock
 from pathlib import Path
 
+from recipe import sha256_of
 from toolchain import HERE
 
 FILE = "built.json"
@@ -37,42 +39,55 @@ class Kept:
 
     def find(self):
         """Returns what is known of the wheel; without a version, of the newest one."""
-        wanted = self.plan.version or "*"
-        for place in sorted(self.folder.glob(f"{wanted}-{self.key}"), key=newest, reverse=True):
+        plan = self.plan
+        for place in sorted(self.folder.glob(f"*-{self.key}"), key=newest, reverse=True):
             try:
                 known = json.loads((place / FILE).read_text())
+                if plan.version not in (None, known["version"]):
+                    continue
+                if plan.expected not in (None, known["source"]):
+                    continue
                 wheel = place / known["file"]
                 if sha256_of(wheel) == known["sha256"]:
-                    self.plan.version = known["version"]
+                    plan.version = known["version"]
                     return {"path": str(wheel), "source": known["source"]}
             except (OSError, ValueError, KeyError):
                 continue
         return None
 
     @contextmanager
+    def locked(self):
+        """Keeps other builds of the package waiting."""
+        self.folder.mkdir(parents=True, exist_ok=True)
+        with (self.folder / "lock").open("w") as lock:
+            flock(lock, LOCK_EX)
+            yield
+
+    @contextmanager
     def making(self):
         """A folder for the wheel, which is removed if the build fails."""
-        self.folder.mkdir(parents=True, exist_ok=True)
+        # Left by a build that was killed.
+        for unfinished in self.folder.glob("making-*"):
+            shutil.rmtree(unfinished, ignore_errors=True)
         with tempfile.TemporaryDirectory(dir=self.folder, prefix="making-") as made:
             yield Path(made, "wheel")
 
     def keep(self, wheel):
-        """Keeps a wheel in the folder of `making`."""
+        """Keeps a wheel in the folder of `making`, while the package is locked."""
+        version, source = self.plan.version, self.plan.source
         known = {"file": wheel.name, "sha256": sha256_of(wheel)}
-        known |= {"version": self.plan.version, "source": self.plan.source}
+        known |= {"version": version, "source": source}
         (wheel.parent / FILE).write_text(json.dumps(known))
-        faster = self.find()
-        if faster is not None:
-            return faster
-        place = self.folder / f"{self.plan.version}-{self.key}"
+        place = self.folder / f"{version}-{source[:16]}-{self.key}"
+        # A valid one would have been found.
         shutil.rmtree(place, ignore_errors=True)
         wheel.parent.rename(place)
-        return self.find()
+        return {"path": str(place / wheel.name), "source": source}
 
 
 def newest(place):
     """Orders the folders of versions: numbers by value, and final versions after others."""
-    version = place.name.rpartition("-")[0]
+    version = place.name.rsplit("-", 2)[0]
     parts = re.findall(r"\d+|[a-z]+", version)
     return [(part.isdigit(), int(part) if part.isdigit() else 0, part) for part in parts]
 
@@ -84,10 +99,6 @@ def rust_version():
         return ""
     asked = subprocess.run([rust, "-vV"], capture_output=True, text=True, check=False)
     return asked.stdout
-
-
-def sha256_of(path):
-    return hashlib.sha256(path.read_bytes()).hexdigest()
 
 
 def copy(wheel, folder):

@@ -20,6 +20,10 @@ KEYS = {"version", "sha256", "environment", "requires", "settings", "replace"}
 KEYS |= {"include", "library", "cargo", "source", "module", "license"}
 
 
+class NoSourceError(BuildError):
+    """The package index has no source distribution of the package."""
+
+
 class Plan:
     def __init__(self, name, version, values, folder):
         unknown = set(values) - KEYS
@@ -27,6 +31,8 @@ class Plan:
             raise BuildError(f"the recipe of {name} has the unknown key {sorted(unknown)[0]}")
         self.name, self.version, self.folder = name, version or values.get("version"), folder
         self.path, self.source = None, None
+        # SHA-256 that the source must have, if given.
+        self.expected = None
         version = self.version
         pinned = version is not None and values.get("version") == version
         if values.get("module") and not pinned:
@@ -51,11 +57,12 @@ class Plan:
         return [self.path, *own] if self.path else []
 
     def unpack(self, work, python, sources):
-        """Gets and unpacks the source, and returns its folder.
+        """Gets the source, checks and unpacks it, and returns its folder.
 
         A recipe with modules of its own has only the sources that it lists.
         """
         source = work
+        archives = []
         for extra in self.sources:
             if "folder" not in extra:
                 raise BuildError(f"a source in the recipe of {self.name} has no folder")
@@ -68,15 +75,24 @@ class Plan:
                     f"the source {extra['folder']} in the recipe of {self.name} needs url and "
                     "sha256, or name and version"
                 )
-            unpack(archive, work / "unpacked").rename(inside(work, extra["folder"]))
+            archives.append((archive, inside(work, extra["folder"])))
         if not self.modules:
-            archive = fetch(python, self.name, self.version, self.sha256, work)
-            self.source = hashlib.sha256(archive.read_bytes()).hexdigest()
-            source = unpack(archive, work / "unpacked")
-            self.version = self.version or version_of(source, self.name)
+            main = fetch(python, self.name, self.version, self.sha256, work)
+            self.source = sha256_of(main)
         else:
-            # It names all of its sources with their hashes.
-            self.source = hashlib.sha256(self.path.read_bytes()).hexdigest()
+            files = [*(archive for archive, _ in archives), *self.files()[1:]]
+            hashes = "\n".join(sha256_of(path) for path in files)
+            self.source = hashlib.sha256(hashes.encode()).hexdigest()
+        if self.expected not in (None, self.source):
+            raise BuildError(
+                f"the source of {self.name} has the SHA-256 {self.source}, and the lock file "
+                f"wants {self.expected}"
+            )
+        for archive, folder in archives:
+            unpack(archive, work / "unpacked").rename(folder)
+        if not self.modules:
+            source = unpack(main, work / "unpacked")
+            self.version = self.version or version_of(source, self.name)
         for change in self.replace:
             path = inside(source, change["file"])
             text = path.read_text()
@@ -131,7 +147,12 @@ def fetch(python, name, version, sha256, work):
     pip = [python, "-m", "pip", "download", "--quiet", "--disable-pip-version-check"]
     pip += ["--no-deps", "--no-binary=:all:", "--no-build-isolation", "--dest", to]
     environment = dict(os.environ) | {"PYTHONPATH": str(HERE / "hooks")}
-    output_of([*pip, f"{name}=={version}" if version else name], cwd=to, env=environment)
+    try:
+        output_of([*pip, f"{name}=={version}" if version else name], cwd=to, env=environment)
+    except BuildError as problem:
+        if "No matching distribution" in str(problem):
+            raise NoSourceError(str(problem)) from problem
+        raise
     archive = next(to.iterdir(), None)
     if archive is None:
         raise BuildError(f"pip has downloaded nothing for {name} {version or ''}")
@@ -162,8 +183,12 @@ def download(url, sha256, work, sources):
     return path
 
 
+def sha256_of(path):
+    return hashlib.sha256(path.read_bytes()).hexdigest()
+
+
 def check_hash(path, sha256):
-    found = hashlib.sha256(path.read_bytes()).hexdigest()
+    found = sha256_of(path)
     if sha256 is not None and found != sha256:
         raise BuildError(f"{path.name} has the SHA-256 {found}, and the recipe wants {sha256}")
 

@@ -139,18 +139,23 @@ pub(super) enum ImageCommand {
     ///
     /// A recipe is a TOML file: name, base, packages, imports, init code, warm-up code. Packages
     /// are pure-Python wheels, downloaded with pip and pinned in a lock file next to the recipe, or
-    /// built if they have native code.
+    /// with --build compiled if they have native code.
     Build {
         /// The recipe
         #[arg(value_name = "FILE", value_hint = ValueHint::FilePath)]
         recipe: PathBuf,
+        /// Build packages with native code, which runs their code as you: see `belljar package`
+        #[cfg(all(unix, feature = "compile"))]
+        #[arg(long)]
+        build: bool,
         #[command(flatten)]
         json: JsonArgs,
     },
     /// Make an image with packages
     ///
-    /// Packages with native code are built if they were not built before: see `belljar package`.
-    /// Dependencies are not followed; packages that the sandbox has are left out.
+    /// Packages with native code are built if they were not built before. A build is not sandboxed:
+    /// it runs the package's code as you (see `belljar package`). Dependencies are not followed;
+    /// packages that the sandbox has are left out.
     #[cfg(all(unix, feature = "compile"))]
     Make(MakeArgs),
     /// Remove an image from the cache; a built-in image is baked again when needed
@@ -168,7 +173,7 @@ pub(super) struct MakeArgs {
     /// Packages, such as orjson or orjson==3.13.0
     #[arg(
         long = "with",
-        value_name = "NAME,...",
+        value_name = "NAME[==VERSION],...",
         value_delimiter = ',',
         required = true
     )]

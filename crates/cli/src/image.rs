@@ -42,8 +42,15 @@ pub(super) fn image(
                 inspect(&image, printer)?;
             }
         }
-        ImageCommand::Build { recipe, json } => {
-            build(recipe, json.json, global, printer)?;
+        #[cfg(all(unix, feature = "compile"))]
+        ImageCommand::Build {
+            recipe,
+            build: true,
+            json,
+        } => build_with_packages(recipe, json.json, global, printer)?,
+        ImageCommand::Build { recipe, json, .. } => {
+            let image = engine::start(global, printer)?.images().build(recipe)?;
+            show(&image, json.json, printer)?;
         }
         #[cfg(all(unix, feature = "compile"))]
         ImageCommand::Make(args) => make(args, global, printer)?,
@@ -59,28 +66,48 @@ pub(super) fn image(
     Ok(Exit::Success)
 }
 
-fn build(recipe: &Path, json: bool, global: &Global, printer: &Arc<Printer>) -> anyhow::Result<()> {
+/// Builds an image, and packages with native code for it.
+#[cfg(all(unix, feature = "compile"))]
+fn build_with_packages(
+    recipe: &Path,
+    json: bool,
+    global: &Global,
+    printer: &Arc<Printer>,
+) -> anyhow::Result<()> {
     let images = engine::start(global, printer)?.images();
-    #[cfg(all(unix, feature = "compile"))]
     let image = images.build_with(recipe, &package::Builder::new(global, printer))?;
-    #[cfg(not(all(unix, feature = "compile")))]
-    let image = images.build(recipe)?;
+    show(&image, json, printer)
+}
+
+/// Shows an image that was built.
+fn show(image: &ImageInfo, json: bool, printer: &Printer) -> anyhow::Result<()> {
     if json {
-        printer.json(&to_json(&image))?;
+        printer.json(&to_json(image))?;
     } else {
-        inspect(&image, printer)?;
+        inspect(image, printer)?;
         printer.note(&format!("start from it with --image {}", image.name));
     }
     Ok(())
 }
 
+/// Description of images of `make`.
+#[cfg(all(unix, feature = "compile"))]
+const MADE: &str = "made by belljar image make";
+
 /// Makes an image from a recipe with these packages.
 #[cfg(all(unix, feature = "compile"))]
 fn make(args: &MakeArgs, global: &Global, printer: &Arc<Printer>) -> anyhow::Result<()> {
     let in_sandbox = package::Builder::new(global, printer).in_sandbox()?;
-    let (here, packages): (Vec<&String>, Vec<&String>) =
-        args.packages.iter().partition(|package| in_sandbox.contains(&package::normal(package)));
-    for package in here {
+    let mut packages = Vec::new();
+    for package in &args.packages {
+        let Some(version) = in_sandbox.get(&package::normal(package)) else {
+            packages.push(package);
+            continue;
+        };
+        if let Some((name, _)) = package.split_once("==").filter(|(_, pin)| pin.trim() != version) {
+            let why = format!("the sandbox has {name} {version}, which cannot be replaced");
+            return Err(Usage::new(why).into());
+        }
         printer.note(&format!("{package} is in the sandbox already"));
     }
     if packages.is_empty() {
@@ -90,17 +117,27 @@ fn make(args: &MakeArgs, global: &Global, printer: &Arc<Printer>) -> anyhow::Res
         let names: Vec<String> = packages.iter().map(|name| package::normal(name)).collect();
         names.join("-").trim_matches('-').to_owned()
     });
+    let images = engine::configure(global, &Arc::new(Bars::new(printer))).images()?.list()?;
+    let is_other = |image: &ImageInfo| {
+        let contents = image.contents.as_ref();
+        image.name == name && contents.is_none_or(|contents| contents.description != MADE)
+    };
+    if args.name.is_none() && images.iter().any(is_other) {
+        let why = format!("there is another image {name}: give this one a name with --name");
+        return Err(Usage::new(why).into());
+    }
     // Strings and arrays of JSON are those of TOML.
     let recipe = format!(
-        "name = {}\nbase = {}\npackages = {}\n",
+        "name = {}\nbase = {}\ndescription = {}\npackages = {}\n",
         json!(name),
         json!(args.base),
+        json!(MADE),
         json!(packages)
     );
     let folder = tempfile::tempdir().context("cannot create a directory")?;
     let path = folder.path().join("recipe.toml");
     std::fs::write(&path, recipe).context("cannot write the recipe")?;
-    build(&path, args.json.json, global, printer)
+    build_with_packages(&path, args.json.json, global, printer)
 }
 
 fn list(images: &[ImageInfo], printer: &Printer) -> anyhow::Result<()> {

@@ -3,7 +3,7 @@
 //! The work is done by Python programs, since the builds of packages are Python programs. They are
 //! part of this command, and run by the same `python3` whose pip downloads packages.
 
-use std::collections::BTreeSet;
+use std::collections::BTreeMap;
 use std::error::Error;
 use std::ffi::OsStr;
 use std::fs;
@@ -71,6 +71,8 @@ pub(super) struct BuildArgs {
 #[serde(rename_all = "lowercase")]
 enum Report {
     Wheel(Built),
+    /// The package has no source.
+    Missing(String),
     Error(String),
     Usage(String),
 }
@@ -132,7 +134,8 @@ fn build(args: &BuildArgs, global: &Global, printer: &Arc<Printer>) -> anyhow::R
     options.extend(args.recipe.as_ref().map(|path| ("--recipe", path.as_os_str())));
     options.extend(args.headers.as_ref().map(|path| ("--headers", path.as_os_str())));
     options.extend(args.sources.as_ref().map(|path| ("--sources", path.as_os_str())));
-    let wheel = Builder::new(global, printer).run(&args.requirement, &options)?.path;
+    let built = Builder::new(global, printer).run(&args.requirement, &options)?;
+    let wheel = built.map_err(|why| anyhow!(why))?.path;
     if args.json {
         printer.json(&json!({ "wheel": wheel }))?;
     } else {
@@ -162,11 +165,17 @@ impl PackageBuilder for Builder<'_> {
         FILES.iter().any(|(file, _)| *file == recipe)
     }
 
-    fn build(&self, requirement: &str) -> Result<BuiltPackage, Box<dyn Error + Send + Sync>> {
+    fn build(
+        &self,
+        requirement: &str,
+        source: Option<&str>,
+    ) -> Result<Option<BuiltPackage>, Box<dyn Error + Send + Sync>> {
         let headers = std::env::var_os("BELLJAR_HEADERS").filter(|value| !value.is_empty());
-        let options: Vec<_> = headers.iter().map(|path| ("--headers", path.as_os_str())).collect();
+        let mut options: Vec<_> =
+            headers.iter().map(|path| ("--headers", path.as_os_str())).collect();
+        options.extend(source.map(|source| ("--source-hash", OsStr::new(source))));
         let built = self.run(requirement, &options)?;
-        Ok(BuiltPackage::new(built.path, built.source))
+        Ok(built.ok().map(|built| BuiltPackage::new(built.path, built.source)))
     }
 }
 
@@ -192,16 +201,26 @@ impl<'a> Builder<'a> {
         Ok(configure(self.global, &Arc::new(Bars::new(self.printer))).artifact_module()?)
     }
 
-    /// Returns the packages that the sandbox's Python has, in the form of recipes' names.
-    pub(super) fn in_sandbox(&self) -> anyhow::Result<BTreeSet<String>> {
-        let listed = fs::read_to_string(self.artifact()?.with_file_name("MANIFEST"));
-        let listed = listed.context("cannot read what the sandbox has")?;
-        let lines = listed.lines().filter_map(|line| line.strip_prefix("package "));
-        Ok(lines.filter_map(|line| line.split(' ').next()).map(normal).collect())
+    /// Returns the packages that the sandbox's Python can import, in the form of recipes' names,
+    /// and their versions.
+    pub(super) fn in_sandbox(&self) -> anyhow::Result<BTreeMap<String, String>> {
+        let library = self.artifact()?.with_file_name("python315.zip");
+        let file = fs::File::open(library).context("cannot read what the sandbox has")?;
+        let archive = zip::ZipArchive::new(file).context("cannot read what the sandbox has")?;
+        let distribution = |path: &str| {
+            let (name, version) = path.split_once(".dist-info/")?.0.split_once('-')?;
+            Some((normal(name), version.to_owned()))
+        };
+        Ok(archive.file_names().filter_map(|path| distribution(&path.ok()?)).collect())
     }
 
-    /// Runs the build, which reports its progress on standard error.
-    fn run(&self, requirement: &str, options: &[(&str, &OsStr)]) -> anyhow::Result<Built> {
+    /// Runs the build, which reports its progress on standard error. Returns an error's text in
+    /// place of the wheel if the package index has no source of the package.
+    fn run(
+        &self,
+        requirement: &str,
+        options: &[(&str, &OsStr)],
+    ) -> anyhow::Result<Result<Built, String>> {
         let (global, artifact) = (self.global, self.artifact()?);
         let root =
             artifact.parent().and_then(Path::parent).context("the cache has no directory")?;
@@ -236,7 +255,8 @@ impl<'a> Builder<'a> {
                 .context("building packages needs python3 3.11.4 or newer with pip and venv")
         })?;
         match serde_json::from_slice(&output.stdout) {
-            Ok(Report::Wheel(wheel)) => Ok(wheel),
+            Ok(Report::Wheel(wheel)) => Ok(Ok(wheel)),
+            Ok(Report::Missing(text)) => Ok(Err(text)),
             Ok(Report::Usage(text)) => Err(Usage::new(text).into()),
             Ok(Report::Error(text)) => Err(anyhow!(text)),
             Err(_) => Err(anyhow!("the build ended without a result ({})", output.status)),

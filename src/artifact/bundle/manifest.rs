@@ -129,7 +129,11 @@ pub(super) fn read(root: &Path, hash: Option<&str>) -> Result<Manifest, BundleEr
     }
     let artifact = Artifact::in_bundle(Path::new(""));
     let library = [artifact.library_zip(), artifact.font_data()];
-    let code = if listed(super::OPEN_CODE) {
+    let is_open = listed(super::OPEN_CODE);
+    if is_open != manifest.linking.is_some() {
+        return Err(damaged("it has a linker's key and no code for it, or the reverse".into()));
+    }
+    let code = if is_open {
         super::OPEN_CODE
     } else {
         super::CODE

@@ -39,7 +39,7 @@ impl LockedPackage {
     }
 
     /// Whether it may have native modules.
-    fn is_native(&self) -> bool {
+    pub(crate) fn is_native(&self) -> bool {
         self.file.ends_with(TAGS[1])
     }
 
@@ -76,17 +76,77 @@ struct LockedSource {
     source: String,
 }
 
+impl LockFile {
+    /// Checks that its packages are those of its requirements, each of them once. Dependencies are
+    /// not followed, so nothing else belongs here.
+    fn check(&self) -> Result<(), String> {
+        let pure = self.package.iter().map(|package| (&package.name, &package.version));
+        let built = self.built.iter().map(|source| (&source.name, &source.version));
+        let mut locked = BTreeMap::new();
+        for (name, version) in pure.chain(built) {
+            let is_plain = |text: &str| {
+                text.starts_with(|c: char| c.is_ascii_alphanumeric() || c == '_')
+                    && text.chars().all(|c| c.is_ascii_alphanumeric() || "._-+!".contains(c))
+            };
+            if !is_plain(name) || !is_plain(version) {
+                return Err(format!("{name:?} {version:?} is not a package and its version"));
+            }
+            if locked.insert(plain_name(name), version).is_some() {
+                return Err(format!("it has {name} twice"));
+            }
+        }
+        for requirement in &self.requirements {
+            let (name, wanted) = match requirement.split_once("==") {
+                Some((name, version)) => (name, Some(version)),
+                None => (requirement.as_str(), None),
+            };
+            let Some(found) = locked.remove(&plain_name(name)) else {
+                return Err(format!("it lacks {name}, or the recipe names it twice"));
+            };
+            if wanted.is_some_and(|wanted| plain_version(wanted) != plain_version(found)) {
+                return Err(format!("it has {name} {found}, and the recipe wants {requirement}"));
+            }
+        }
+        locked.pop_first().map_or(Ok(()), |(name, _)| {
+            Err(format!("it has {name}, which the recipe does not name"))
+        })
+    }
+}
+
+/// Returns a package's name in the form that is equal for all ways to write it.
+fn plain_name(name: &str) -> String {
+    let (first, rest) = name.split_at(name.ceil_char_boundary(1));
+    let parts = rest.split(['-', '_', '.']).filter(|part| !part.is_empty());
+    // `_decimal` is not `decimal`.
+    format!("{first}{}", parts.collect::<Vec<_>>().join("-")).to_lowercase()
+}
+
+/// Does the same for versions, without what pip ignores when it compares them.
+fn plain_version(version: &str) -> String {
+    let version = version.to_lowercase().replace(['-', '_'], ".");
+    version.trim_end_matches(".0").to_owned()
+}
+
+/// A requirement to build, and why it was not downloaded.
+type Wanted = (String, Option<BakeError>);
+
 /// Builds packages with native code for recipes.
 pub trait PackageBuilder {
     /// Whether to build a package even if the package index has a version of pure Python.
     fn is_preferred(&self, name: &str) -> bool;
 
-    /// Builds a package, given as `NAME` or `NAME==VERSION`.
+    /// Builds a package, given as `NAME` or `NAME==VERSION`. With `source`, the SHA-256 of its
+    /// source must be this one: none of another source's code is run. Returns `None` if the
+    /// package index has no source of it.
     ///
     /// # Errors
     ///
-    /// If it cannot be built.
-    fn build(&self, requirement: &str) -> Result<BuiltPackage, Box<dyn Error + Send + Sync>>;
+    /// If it cannot be built, or its source is another.
+    fn build(
+        &self,
+        requirement: &str,
+        source: Option<&str>,
+    ) -> Result<Option<BuiltPackage>, Box<dyn Error + Send + Sync>>;
 }
 
 /// A package that was built.
@@ -129,16 +189,24 @@ impl Shop<'_> {
             Err(_) => LockFile::default(),
         };
         if lock.requirements == self.recipe.packages {
+            lock.check().map_err(|why| self.broken(&path, &why))?;
             return Ok([self.follow(&lock, &path)?, wheels].concat());
         }
         let requirements = &self.recipe.packages;
-        let (built, pure) = self.sort(requirements)?;
-        let (native, built) = self.build(&built)?;
+        let (wanted, pure) = self.sort(requirements)?;
+        let mut native = Vec::new();
+        let mut built = Vec::new();
+        for (requirement, unavailable) in wanted {
+            let (package, source) = self.build(&requirement, None, unavailable)?;
+            native.push(package);
+            built.push(source);
+        }
         let lock = LockFile {
             requirements: requirements.clone(),
             package: pure,
             built,
         };
+        lock.check().map_err(|why| self.broken(self.recipe_path, &why))?;
         let text = toml::to_string(&lock).map_err(|e| self.broken(&path, &e.to_string()))?;
         create_atomically(&path, |file| io::Write::write_all(file, text.as_bytes()))?;
         Ok([lock.package, native, wheels].concat())
@@ -154,20 +222,24 @@ impl Shop<'_> {
         if packages != lock.package {
             return Err(self.broken(path, "its hashes are not those of the downloaded files"));
         }
-        let pins: Vec<String> =
-            lock.built.iter().map(|built| format!("{}=={}", built.name, built.version)).collect();
-        let (native, built) = self.build(&pins)?;
-        if built != lock.built {
-            return Err(self.broken(path, "its hashes are not those of the sources"));
+        let mut all = packages;
+        for locked in &lock.built {
+            let pin = format!("{}=={}", locked.name, locked.version);
+            let (package, built) = self.build(&pin, Some(&locked.source), None)?;
+            if built != *locked {
+                return Err(self.broken(path, "its hashes are not those of the sources"));
+            }
+            all.push(package);
         }
-        Ok([packages, native].concat())
+        Ok(all)
     }
 
-    /// Downloads the packages that are pure Python, and returns the requirements to build.
+    /// Downloads the packages that are pure Python, and returns the requirements to build. Those
+    /// without a pure wheel come with pip's error.
     fn sort(
         &self,
         requirements: &[String],
-    ) -> Result<(Vec<String>, Vec<LockedPackage>), BakeError> {
+    ) -> Result<(Vec<Wanted>, Vec<LockedPackage>), BakeError> {
         let Some(builder) = self.builder else {
             return Ok((Vec::new(), self.download(requirements)?));
         };
@@ -175,8 +247,8 @@ impl Shop<'_> {
             let name = requirement.split("==").next().unwrap_or_default();
             builder.is_preferred(name)
         };
-        let (mut built, others): (Vec<&String>, Vec<&String>) =
-            requirements.iter().partition(is_built);
+        let (built, others): (Vec<&String>, Vec<&String>) = requirements.iter().partition(is_built);
+        let mut built: Vec<Wanted> = built.into_iter().map(|one| (one.clone(), None)).collect();
         let others: Vec<String> = others.into_iter().cloned().collect();
         let pure = match &others[..] {
             [] => Vec::new(),
@@ -185,7 +257,9 @@ impl Shop<'_> {
                     let mut pure = Vec::new();
                     for one in others {
                         match self.download(std::slice::from_ref(one)) {
-                            Err(error) if is_unavailable(&error) => built.push(one),
+                            Err(error) if is_unavailable(&error) => {
+                                built.push((one.clone(), Some(error)));
+                            }
                             found => pure.extend(found?),
                         }
                     }
@@ -194,35 +268,37 @@ impl Shop<'_> {
                 found => found?,
             },
         };
-        Ok((built.into_iter().cloned().collect(), pure))
+        Ok((built, pure))
     }
 
-    /// Builds packages, and copies their wheels into the cache.
+    /// Builds a package, and copies its wheel into the cache. Without a source, this fails with
+    /// `unavailable`, if given.
     fn build(
         &self,
-        requirements: &[String],
-    ) -> Result<(Vec<LockedPackage>, Vec<LockedSource>), BakeError> {
-        let mut built = (Vec::new(), Vec::new());
-        for requirement in requirements {
-            let unusable = |why: String| BakeError::Package {
-                image: self.recipe.name.clone(),
-                package: requirement.clone(),
-                why,
-            };
-            let builder = self.builder.ok_or_else(|| {
-                unusable("needs native code: make the image with the command belljar".into())
-            })?;
-            let made = builder.build(requirement);
-            let made = made.map_err(|e| unusable(format!("cannot be built: {e}")))?;
-            let package = self.copy_wheel(&made.wheel)?;
-            built.1.push(LockedSource {
-                name: package.name.clone(),
-                version: package.version.clone(),
-                source: made.source,
-            });
-            built.0.push(package);
-        }
-        Ok(built)
+        requirement: &str,
+        source: Option<&str>,
+        unavailable: Option<BakeError>,
+    ) -> Result<(LockedPackage, LockedSource), BakeError> {
+        let unusable = |why: String| BakeError::Package {
+            image: self.recipe.name.clone(),
+            package: requirement.to_owned(),
+            why,
+        };
+        let builder = self.builder.ok_or_else(|| {
+            unusable("has native code, which only `belljar image build --build` builds".into())
+        })?;
+        let made = builder.build(requirement, source);
+        let Some(made) = made.map_err(|e| unusable(format!("cannot be built: {e}")))? else {
+            return Err(unavailable
+                .unwrap_or_else(|| unusable("has no source distribution to build".into())));
+        };
+        let package = self.copy_wheel(&made.wheel)?;
+        let source = LockedSource {
+            name: package.name.clone(),
+            version: package.version.clone(),
+            source: made.source,
+        };
+        Ok((package, source))
     }
 
     /// Copies the recipe's wheel files into the cache.
@@ -533,10 +609,15 @@ mod tests {
             name == "tea"
         }
 
-        fn build(&self, requirement: &str) -> Result<BuiltPackage, Box<dyn Error + Send + Sync>> {
-            match requirement {
-                "tea" | "tea==1" => Ok(BuiltPackage::new(&self.wheel, self.source)),
-                other => Err(other.into()),
+        fn build(
+            &self,
+            requirement: &str,
+            source: Option<&str>,
+        ) -> Result<Option<BuiltPackage>, Box<dyn Error + Send + Sync>> {
+            match (requirement, source) {
+                (_, Some(source)) if source != self.source => Err("another source".into()),
+                ("tea" | "tea==1", _) => Ok(Some(BuiltPackage::new(&self.wheel, self.source))),
+                _ => Ok(None),
             }
         }
     }
@@ -574,9 +655,57 @@ mod tests {
         fs::copy(other.wheel(&cache), &wheel).unwrap();
         assert_eq!(lock(Some("5ca1ab1e")).unwrap()[0].sha256, other.sha256);
         let error = lock(Some("0ddba11")).unwrap_err().to_string();
-        assert!(error.contains("are not those of the sources"), "{error}");
+        assert!(error.contains("tea==1 cannot be built: another source"), "{error}");
         let error = lock(None).unwrap_err().to_string();
-        assert!(error.contains("tea==1 needs native code"), "{error}");
+        assert!(error.contains("image build --build"), "{error}");
+        // A changed lock runs no other build.
+        for (from, to, why) in [
+            ("tea", "evil", "it lacks tea"),
+            ("version = \"1\"", "version = \"--index-url=x\"", "is not a package"),
+        ] {
+            let (head, built) = text.split_once("[[built]]").unwrap();
+            let changed = format!("{head}[[built]]{}", built.replace(from, to));
+            fs::write(path.with_extension("lock"), changed).unwrap();
+            let error = lock(Some("5ca1ab1e")).unwrap_err().to_string();
+            assert!(error.contains(why), "{error}");
+        }
+    }
+
+    #[test]
+    fn a_lock_has_the_packages_of_its_requirements() {
+        let check = |requirements: &[&str], locked: &[(&str, &str)]| {
+            let package = |(name, version): &(&str, &str)| LockedSource {
+                name: (*name).into(),
+                version: (*version).into(),
+                source: String::new(),
+            };
+            let lock = LockFile {
+                requirements: requirements.iter().map(|&one| one.into()).collect(),
+                package: Vec::new(),
+                built: locked.iter().map(package).collect(),
+            };
+            lock.check()
+        };
+        for (requirement, locked) in [
+            ("tea", ("tea", "1")),
+            ("My.Tea==1.0", ("my_tea", "1")),
+            ("tea==1.0-post1", ("tea", "1.0.post1")),
+            ("_tea", ("_tea", "1!2+x")),
+        ] {
+            assert_eq!(check(&[requirement], &[locked]), Ok(()));
+        }
+        for (requirements, locked, why) in [
+            (&["tea"][..], &[][..], "lacks tea"),
+            (&["tea"], &[("tea", "1"), ("evil", "1")], "has evil, which the recipe does not"),
+            (&["tea"], &[("tea", "1"), ("Tea", "2")], "has Tea twice"),
+            (&["tea==1"], &[("tea", "2")], "wants tea==1"),
+            (&["tea==1"], &[("tea", "10")], "wants tea==1"),
+            (&["_tea"], &[("tea", "1")], "lacks _tea"),
+            (&["-r"], &[("-r", "1")], "is not a package"),
+        ] {
+            let error = check(requirements, locked).unwrap_err();
+            assert!(error.contains(why), "{error}");
+        }
     }
 
     /// A package in the cache with `files` files, so that packing takes a while.

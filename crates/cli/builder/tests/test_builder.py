@@ -5,6 +5,7 @@ import csv
 import hashlib
 import io
 import sys
+import tarfile
 import tomllib
 import zipfile
 from contextlib import nullcontext
@@ -264,6 +265,58 @@ def test_a_rust_module_is_where_maturin_would_put_it(tmp_path):
         assert "x/__init__.py" in archive.namelist()
 
 
+def test_a_source_that_the_lock_does_not_name_is_not_unpacked(tmp_path, monkeypatch):
+    (tmp_path / "a.tar").write_bytes(b"no archive")
+    monkeypatch.setattr(recipe, "fetch", lambda *_: tmp_path / "a.tar")
+    made = plan()
+    made.expected = "0" * 64
+    with pytest.raises(toolchain.BuildError, match="the lock file wants 0000"):
+        made.unpack(tmp_path / "work", None, None)
+    assert not (tmp_path / "work").exists()
+    made.expected = made.source
+    with pytest.raises(tarfile.ReadError):
+        made.unpack(tmp_path / "work", None, None)
+
+
+def test_the_source_of_modules_is_what_is_compiled(tmp_path, monkeypatch):
+    (tmp_path / "a.tar").write_bytes(b"archive")
+    (tmp_path / "own.c").write_text("int own;")
+    monkeypatch.setattr(recipe, "download", lambda *_: tmp_path / "a.tar")
+
+    def source(comment):
+        values = {"version": "1", "module": [{"name": "x", "sources": [], "own": ["own.c"]}]}
+        values["source"] = [{"url": "https://a.tar", "sha256": "", "folder": "a"}]
+        made = recipe.Plan("x", "1", values, tmp_path)
+        made.path, made.expected = tmp_path / "x.toml", "other"
+        made.path.write_text(comment)
+        with pytest.raises(toolchain.BuildError, match="lock file"):
+            made.unpack(tmp_path / "work", None, None)
+        return made.source
+
+    first = source("")
+    assert source("# a comment") == first
+    (tmp_path / "own.c").write_text("int other;")
+    second = source("")
+    (tmp_path / "a.tar").write_bytes(b"other archive")
+    assert len({first, second, source("")}) == 3
+
+
+def test_a_package_without_a_source_is_told_from_other_failures(tmp_path, monkeypatch):
+    def failing(text):
+        def output_of(*_, **__):
+            raise toolchain.BuildError(text)
+
+        monkeypatch.setattr(recipe, "output_of", output_of)
+
+    failing("ERROR: No matching distribution found for x")
+    with pytest.raises(recipe.NoSourceError):
+        recipe.fetch("python", "x", None, None, tmp_path / "a")
+    failing("ERROR: no network")
+    with pytest.raises(toolchain.BuildError) as raised:
+        recipe.fetch("python", "x", None, None, tmp_path / "b")
+    assert not isinstance(raised.value, recipe.NoSourceError)
+
+
 def test_a_wheel_is_kept_by_what_it_depends_on(tmp_path):
     tools = nullcontext()
     tools.folder = Path("runtime-1")
@@ -271,6 +324,7 @@ def test_a_wheel_is_kept_by_what_it_depends_on(tmp_path):
     def known(version, **changes):
         plan = recipe.Plan("My.Pack", version, {}, tmp_path)
         plan.source = "5ca1ab1e"
+        plan.expected = changes.get("source")
         plan.path = tmp_path / "recipe.toml"
         plan.path.write_text(changes.get("recipe", ""))
         tools.folder = Path(changes.get("runtime", "runtime-1"))
@@ -279,7 +333,7 @@ def test_a_wheel_is_kept_by_what_it_depends_on(tmp_path):
     for version in ("1.9", "1.10"):
         fresh = known(version)
         assert fresh.find() is None
-        with fresh.making() as out:
+        with fresh.locked(), fresh.making() as out:
             out.mkdir()
             packed(out / f"my_pack-{version}-any.whl", INFO)
             assert fresh.keep(out / f"my_pack-{version}-any.whl")["source"] == "5ca1ab1e"
@@ -291,6 +345,8 @@ def test_a_wheel_is_kept_by_what_it_depends_on(tmp_path):
     assert newest.plan.version == "1.10"
     assert known("1.9", recipe="library = []").find() is None
     assert known("1.9", runtime="runtime-2").find() is None
+    assert known("1.9", source="0ddba11").find() is None
+    assert known(None, source="5ca1ab1e").find() == found
     with Path(found["path"]).open("ab") as wheel:
         wheel.write(b"x")
     assert known("1.10").find() is None

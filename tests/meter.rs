@@ -640,8 +640,8 @@ const MAIN: &str = r#"(module (func (export "link:f")) (memory (export "memory")
     (global (export "belljar.fuel") (mut i64) (i64.const 0)))"#;
 
 /// Calls all functions of a metered extension, and returns whether the last of ten amounts of fuel
-/// was used up, or `None` if no function could be called. Panics if the extension runs on for longer
-/// than these pay for: wasmtime counts its operators, too.
+/// was used up, or `None` if no function could be called. Panics if the extension runs on for
+/// longer than these pay for: wasmtime counts its operators, too.
 fn runs_out_of_fuel(engine: &Engine, main: &Module, metered: &[u8]) -> Option<bool> {
     const AMOUNT: i64 = 1_000;
     const AMOUNTS: u64 = 10;

@@ -74,7 +74,8 @@ pub(crate) async fn follow(
     let (mut seen, mut failures, begun) = (0, 0, Instant::now());
     let mut question: Question<'_> = None;
     loop {
-        let opened = open(link, run, seen, (failures > 0).then_some(begun), (&body, &media), &order).await;
+        let opened =
+            open(link, run, seen, (failures > 0).then_some(begun), (&body, &media), &order).await;
         let mut events = match opened {
             Ok(events) => events,
             // It was asked several times.

@@ -98,7 +98,9 @@ impl Link {
         }
         let (client, base) = match parsed.scheme() {
             #[cfg(unix)]
-            "unix" if parsed.host_str().unwrap_or_default().is_empty() => (Road::Socket(built(socket::Socket::at(parsed.path()))), socket::BASE.into()),
+            "unix" if parsed.host_str().unwrap_or_default().is_empty() => {
+                (Road::Socket(built(socket::Socket::at(parsed.path()))), socket::BASE.into())
+            }
             "https" if cfg!(not(feature = "tls")) => {
                 return Err(Usage::new("this build of belljar has no TLS")
                     .hint("build it with --features tls, or use a proxy at http://"));
@@ -373,7 +375,9 @@ mod tests {
         for url in ["http://a:3000", "http://127.0.0.1:1/", "http://[::1]:3/base/path"] {
             assert!(Link::to(url, Some(" key ")).is_ok(), "{url}");
         }
-        for url in ["", "a:3000", "ftp://a", "http://", "http://a?x", "http://k:secret@a/", "unix://a/b"] {
+        for url in
+            ["", "a:3000", "ftp://a", "http://", "http://a?x", "http://k:secret@a/", "unix://a/b"]
+        {
             let error = Link::to(url, None).err().unwrap();
             assert!(!error.to_string().contains("secret"), "{error}");
         }

@@ -1,8 +1,8 @@
 //! A request as a server takes it: JSON, and a form for large files.
 
-use std::{fs, io};
 use std::path::Path;
 use std::time::Duration;
+use std::{fs, io};
 
 use belljar::error::WorkspaceError;
 use belljar::request::{ByteSource, FileSource, RunRequest};

@@ -2,7 +2,10 @@
 
 #![cfg_attr(
     all(feature = "server", unix),
-    expect(clippy::duplicate_mod, reason = "the tests of `run` and `batch` run twice")
+    expect(
+        clippy::duplicate_mod,
+        reason = "the tests of `run` and `batch` run twice"
+    )
 )]
 
 mod bare;

@@ -259,8 +259,8 @@ pub(super) fn are_filtered() -> bool {
     known == 0
 }
 
-/// Filters the system calls of every thread, which can get no privileges any more: without that,
-/// the kernel refuses a filter.
+/// Filters the system calls of every thread. The kernel refuses a filter of a process that could
+/// still get privileges.
 pub(super) fn hold(plan: &Lockdown) -> Result<(), LockdownError> {
     let architecture = ARCHITECTURE.ok_or(LockdownError::Processor)?;
     let too_far = || LockdownError::Seccomp(io::Error::other("a jump is too long"));
@@ -398,7 +398,7 @@ fn conditions(rules: &[Vec<Condition>], program: &mut Program) {
                 Kind::Has(mask) => (compare(low, Some(*mask), *value), true),
                 Kind::IsNot => (compare(low, None, *value), false),
                 Kind::IsNotLong => {
-                    // One that is met does not deny yet, if another condition follows.
+                    // A condition that is met does not deny yet, if another condition follows.
                     debug_assert!(is_last, "a long comparison is the last of its rule");
                     denied.push((compare(low + 4, None, *value >> 32), false));
                     (compare(low, None, *value), false)

@@ -264,9 +264,10 @@ struct Compiler<'a> {
 
 impl Compiler<'_> {
     fn write_code(&self, form: Form, tier: Tier, files: &mut Writer<'_>) -> Result<(), Error> {
-        let (codes, name) = match form {
-            Form::Open => (self.codes.open(), bundle::OPEN_CODE),
-            _ => (self.codes.clone(), bundle::CODE),
+        let (codes, name) = if form == Form::Open {
+            (self.codes.open(), bundle::OPEN_CODE)
+        } else {
+            (self.codes.clone(), bundle::CODE)
         };
         let Some(other) = &self.other else {
             codes.ensure(tier, Need::Now, self.progress)?;

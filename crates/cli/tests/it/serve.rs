@@ -141,9 +141,7 @@ fn a_budget_of_memory_is_kept_under_load() {
 fn a_budget_that_the_server_itself_takes_is_refused() {
     let ran = ran(&["serve", "--listen", "127.0.0.1:0", "--no-auth", "--memory-budget", "1"]);
     let ran = ran.exits(2);
-    assert!(
-        ran.stderr.starts_with("error: --memory-budget: the server itself uses"),
-        "{}",
-        ran.stderr
-    );
+    // A warning that the cache is not complete may come before it.
+    let is_it = |line: &str| line.starts_with("error: --memory-budget: the server itself uses");
+    assert!(ran.stderr.lines().any(is_it), "{}", ran.stderr);
 }

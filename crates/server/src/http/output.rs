@@ -48,15 +48,14 @@ impl OutputWatcher for Writer {
         let mut queue = lock(&self.0.queue);
         let is_full = queue.pieces.len() >= MAX_PIECES;
         let last = queue.pieces.back_mut().filter(|(of, _)| *of == stream).map(|(_, held)| held);
-        match last {
-            Some(held) => held.extend_from_slice(bytes),
-            None => {
-                // Neighbours are of different streams.
-                let before = queue.pieces.len().checked_sub(2).filter(|_| is_full);
-                match before.and_then(|before| queue.pieces.get_mut(before)) {
-                    Some((_, held)) => held.extend_from_slice(bytes),
-                    None => queue.pieces.push_back((stream, bytes.to_vec())),
-                }
+        if let Some(held) = last {
+            held.extend_from_slice(bytes);
+        } else {
+            // Neighbours are of different streams.
+            let before = queue.pieces.len().checked_sub(2).filter(|_| is_full);
+            match before.and_then(|before| queue.pieces.get_mut(before)) {
+                Some((_, held)) => held.extend_from_slice(bytes),
+                None => queue.pieces.push_back((stream, bytes.to_vec())),
             }
         }
         drop(queue);

@@ -140,9 +140,10 @@ async fn a_fork_names_the_run_after_which_it_was_made() {
 
 #[tokio::test]
 async fn a_path_that_is_not_utf_8_is_refused_in_the_format_of_its_face() {
+    type IsOwn = fn(&Value) -> bool;
     let server = server().await;
     let message = |body: &Value| body["message"].is_string();
-    let cases: [(&str, fn(&Value) -> bool); 8] = [
+    let cases: [(&str, IsOwn); 8] = [
         ("/v1/containers/%FF", |body| {
             body["error"]["code"] == "bad_path"
                 && body["error"]["type"] == "invalid_request_error"

@@ -139,7 +139,7 @@ mod tests {
             } else {
                 "out"
             };
-            all += &format!("{name}:{text};");
+            all.extend([name, ":", &text, ";"]);
         }
         all
     }

@@ -223,7 +223,7 @@ test('errors show no key', async () => {
 test('a call of a tool that nobody has ends nothing', async () => {
   const call = 'event: call\ndata: {"id":"1","name":"x","arguments":{}}\n\n';
   const server = await scripted([200, STREAM, call + OUTCOME]);
-  assert.equal((await connect({ url: server.url }).run('1')).stdout, '1\n');
+  assert.equal((await connect({ url: server.url, retries: 0 }).run('1')).stdout, '1\n');
   // A rejection that nobody handles would end the process.
   await new Promise(setImmediate);
   server.close();
@@ -259,7 +259,7 @@ test('calls that the server makes up are refused, and counted', async () => {
   const tools = { price: ({ item }) => asked.push(item) };
   const limits = { calls: 2, argument_bytes: 1000 };
   const url = `http://127.0.0.1:${server.address().port}`;
-  await connect({ url }).run('1', { tools, tool_limits: limits });
+  await connect({ url, retries: 0 }).run('1', { tools, tool_limits: limits });
   assert.deepEqual(asked, ['tea', 'milk']);
   assert.deepEqual(
     answers.map(({ answer, error }) => answer ?? error.split(' ').slice(0, 4).join(' ')),

@@ -105,21 +105,10 @@ impl OutputReader {
 /// The length of the bytes without a character that their end cuts.
 fn whole(bytes: &[u8]) -> usize {
     let tail = bytes.len().saturating_sub(3);
-    let Some(start) = bytes[tail..].iter().rposition(|byte| byte & 0xC0 != 0x80) else {
-        return bytes.len();
-    };
-    let (start, lead) = (tail + start, bytes[tail + start]);
-    let length = match lead {
-        0xC2..=0xDF => 2,
-        0xE0..=0xEF => 3,
-        0xF0..=0xF4 => 4,
-        _ => 1,
-    };
-    if start + length > bytes.len() {
-        start
-    } else {
-        bytes.len()
-    }
+    let last = bytes[tail..].utf8_chunks().last().map_or(&b""[..], |chunk| chunk.invalid());
+    // Bytes that are no character, whatever follows, are not awaited.
+    let is_cut = str::from_utf8(last).is_err_and(|error| error.error_len().is_none());
+    bytes.len() - if is_cut { last.len() } else { 0 }
 }
 
 #[cfg(test)]

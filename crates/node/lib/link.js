@@ -23,7 +23,7 @@ class Link {
 
   constructor({ url = process.env.BELLJAR_URL, key = process.env.BELLJAR_KEY, timeout = 60, retries = 4 }) {
     if (url === undefined || url === '') throw argument('url', 'is missing: give one, or set BELLJAR_URL');
-    // What is before it may be a key.
+    // The text before the host may be a key.
     const shown = String(url).split('@').at(-1);
     let parts;
     try {

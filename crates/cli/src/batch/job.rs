@@ -59,7 +59,7 @@ struct Refused<'a> {
     error: &'a str,
 }
 
-/// Where lines run.
+/// The runtime or the server that runs lines.
 pub(super) enum Place {
     Here(Runtime),
     #[cfg(feature = "server")]

@@ -11,9 +11,9 @@ use serde_json::{Value, json};
 use tokio::time::sleep;
 
 use super::RemoteError;
-use super::link::{Ask, Link};
+use super::link::{Ask, Link, pause};
 use super::order::{Order, random};
-use super::stream::{Events, Sent, pause};
+use super::stream::{Events, Sent};
 
 /// How often a stream is resumed without an event in between.
 const MAX_FAILURES: u32 = 5;
@@ -38,7 +38,7 @@ pub(crate) enum Told {
     Everything,
 }
 
-/// What happens during a run.
+/// Receives the events of a run.
 pub(crate) trait Follower {
     /// An event, and its type.
     fn event(&self, name: &str, event: &Value);
@@ -135,7 +135,7 @@ pub(crate) async fn follow(
     }
 }
 
-/// Where a run is asked for, and the id of its stream.
+/// The path that starts a run, and the id of its stream.
 pub(crate) struct Run<'a> {
     path: &'a str,
     stream: String,

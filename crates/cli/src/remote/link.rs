@@ -82,7 +82,7 @@ impl<'a> Ask<'a> {
 impl Link {
     /// A server at an address. Nothing is sent yet.
     pub(crate) fn to(url: &str, key: Option<&str>) -> Result<Self, Usage> {
-        // What is before it may be a key.
+        // The text before the host may be a key.
         let shown = url.rsplit_once('@').map_or(url, |(_, host)| host).trim_end_matches('/');
         let invalid = || {
             Usage::new(format!("{shown} is not the address of a server"))
@@ -142,7 +142,7 @@ impl Link {
     pub(super) async fn ask(&self, ask: &Ask<'_>) -> Result<Response<Incoming>, RemoteError> {
         let begun = Instant::now();
         for attempt in 0.. {
-            let pause = (PAUSE * 2u32.saturating_pow(attempt.min(10))).min(LONGEST_PAUSE);
+            let pause = pause(attempt);
             let sent = timeout(ask.silence, self.send(self.request(ask)?)).await;
             let (error, pause) = match sent {
                 Err(_) => return Err(self.slow()),
@@ -298,6 +298,11 @@ impl Link {
             most,
         }
     }
+}
+
+/// How long to wait before something is tried again, after so many failures.
+pub(super) fn pause(failures: u32) -> Duration {
+    (PAUSE * 2u32.saturating_pow(failures.min(10))).min(LONGEST_PAUSE)
 }
 
 /// How long a busy server wants to be left alone, if that is not too long.

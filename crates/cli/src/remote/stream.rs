@@ -1,7 +1,5 @@
 //! Server-sent events.
 
-use std::time::Duration;
-
 use bytes::{Buf, BytesMut};
 use hyper::StatusCode;
 use hyper::body::Incoming;
@@ -85,11 +83,6 @@ fn parse(text: &[u8]) -> Option<Sent> {
         }
     }
     Some(event)
-}
-
-/// How long to wait before a stream is resumed, after so many failures.
-pub(super) fn pause(failures: u32) -> Duration {
-    Duration::from_millis(100) * 2u32.saturating_pow(failures.min(6))
 }
 
 #[cfg(test)]

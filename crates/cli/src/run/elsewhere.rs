@@ -9,6 +9,7 @@ use std::time::Duration;
 use anyhow::Context;
 use belljar::Request;
 use belljar::event::{OutputWatcher, Stream};
+use belljar::request::RunLimits;
 use serde_json::Value;
 
 use super::live::Live;
@@ -22,8 +23,6 @@ use crate::remote::{self, Follower, Link, Order, Told};
 
 /// How long ending a run on the server may take.
 const FAREWELL: Duration = Duration::from_secs(2);
-/// The usual limit on the workspace.
-const WORKSPACE: u64 = 64 << 20;
 
 /// A run to do on a server.
 pub(super) struct Task<'a> {
@@ -48,7 +47,7 @@ pub(super) fn run(task: Task<'_>) -> anyhow::Result<Exit> {
     } = task;
     let order = Order::of(&request)?;
     // The files that were sent do not count in the limit.
-    let workspace = request.limits.workspace.unwrap_or(WORKSPACE);
+    let workspace = request.limits.workspace.unwrap_or(RunLimits::default().workspace);
     let most = workspace.saturating_add(order.size());
     let told = if live.wants_events() {
         Told::Everything

@@ -80,10 +80,11 @@ class Command:
         return self._process(place, ["run", "--json", *options, "../../program.py"], b"", patience)
 
     def _tools(self, place, program, code):
-        died, watch, began = "", None, time.monotonic()
+        died, watch = "", None
 
         def ask(asked):
             nonlocal died, watch
+            began = time.monotonic()
             line = json.dumps(asked).encode()
             output, ended, watch = self._process(place, ["batch"], line, program.timeout + self.slack)
             died = died or ended

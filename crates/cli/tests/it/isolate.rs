@@ -149,6 +149,48 @@ fn a_process_that_is_killed_costs_its_account_only() {
     assert!(ready.body.starts_with("ready\n"), "{}", ready.body);
 }
 
+#[test]
+fn every_request_is_answered_while_processes_are_killed() {
+    let server = Isolated::start(&[]);
+    let codes = ["print(1)".to_owned(), "print(2) #".to_owned() + &"x".repeat(1 << 20)];
+    let end = Instant::now() + Duration::from_secs(4);
+    let answers: Vec<Answer> = thread::scope(|scope| {
+        let ask = |code: &String| {
+            let body = json!({"code": code, "image": "core"});
+            let ask = || server.ask(0, "POST", "/v1/runs", &body);
+            std::iter::repeat_with(ask).take_while(|_| Instant::now() < end).collect::<Vec<_>>()
+        };
+        let clients: Vec<_> = (0..8)
+            .map(|number| {
+                scope.spawn({
+                    let (ask, codes) = (&ask, &codes);
+                    move || ask(&codes[number % 2])
+                })
+            })
+            .collect();
+        while Instant::now() < end {
+            thread::sleep(Duration::from_millis(200));
+            // They may have just ended.
+            for worker in server.workers() {
+                let _ = Command::new("kill").args(["-KILL", &worker.to_string()]).status();
+            }
+        }
+        clients.into_iter().flat_map(|client| client.join().unwrap()).collect()
+    });
+    for answer in &answers {
+        match answer.status {
+            200 => {}
+            502 => assert_eq!(answer.json()["code"], "worker_ended", "{}", answer.body),
+            503 => {
+                assert_eq!(answer.json()["code"], "worker_ended", "{}", answer.body);
+                assert!(answer.head.contains("retry-after: 1"), "{}", answer.head);
+            }
+            _ => panic!("{}{}", answer.head, answer.body),
+        }
+    }
+    assert!(answers.iter().any(|answer| answer.status != 200));
+}
+
 /// Sessions that a server wrote without isolation stay reachable when an account is added.
 #[test]
 fn accounts_share_a_process_where_sessions_are_kept_unless_isolation_is_requested() {

@@ -7,8 +7,9 @@ use serde::{Deserialize, Serialize};
 
 use crate::service::owner::KeyLimits;
 
-/// Time without a report after which a worker counts as stalled.
-pub(super) const STALL: Duration = Duration::from_secs(30);
+/// Time without a report after which a worker is killed. Long, because on a busy machine a worker
+/// may get no processor time. A worker that runs without responding reports that itself, sooner.
+pub(super) const STALL: Duration = Duration::from_mins(5);
 
 /// A message of the front.
 #[derive(Debug, Serialize, Deserialize)]
@@ -51,7 +52,7 @@ pub(super) struct Sandboxes {
     pub secret: String,
 }
 
-/// A worker's message to the front, sent every second. Without it, the worker counts as stalled.
+/// A worker's message to the front, sent every second.
 #[derive(Clone, Copy, Debug, Default, Serialize, Deserialize)]
 pub(super) struct Report {
     /// Whether a regular exit loses nothing.
@@ -59,4 +60,7 @@ pub(super) struct Report {
     /// The current day, and the fuel used in it.
     pub day: u64,
     pub fuel: u64,
+    /// Whether the worker runs, but does not respond. The rest is empty then.
+    #[serde(default)]
+    pub is_stuck: bool,
 }

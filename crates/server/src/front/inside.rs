@@ -5,6 +5,7 @@ use std::os::fd::AsFd;
 use std::os::unix::net::UnixStream as StdUnixStream;
 use std::path::Path;
 use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
 
 use belljar::store::Store;
@@ -27,6 +28,8 @@ use crate::service::owner::today;
 
 /// How often a worker reports.
 const REPORT: Duration = Duration::from_secs(1);
+/// Reports that a worker misses before it counts as stuck.
+const MISSED: u32 = 30;
 /// Connections that wait to be accepted.
 const AHEAD: usize = 64;
 
@@ -148,10 +151,16 @@ impl WorkerChannel {
             told.gone.cancel();
         })?;
         let (account, has_state) = (hello.account, hello.state.is_some());
-        tokio::spawn(report(self.control, move || Report {
+        let count = Arc::new(AtomicU64::new(0));
+        let (control, counted) = (Arc::clone(&self.control), Arc::clone(&count));
+        std::thread::Builder::new()
+            .name("watch".into())
+            .spawn(move || watch(&control, &counted, REPORT))?;
+        tokio::spawn(report(self.control, count, move || Report {
             is_idle: service.is_idle(has_state),
             day: today(),
             fuel: keys.owner_named(&account).map_or(0, |owner| owner.fuel_today()),
+            is_stuck: false,
         }));
         Ok((app, Listener::Front(listener.into()), ends))
     }
@@ -189,9 +198,8 @@ fn obey(
                 let Some(socket) = sockets.into_iter().next().map(StdUnixStream::from) else {
                     return;
                 };
-                if connections.blocking_send(socket).is_err() {
-                    return;
-                }
+                // Fails if this process is stopping. It finishes what is under way.
+                let _ = connections.blocking_send(socket);
             }
             Order::Limits(limits) => {
                 let mut key = key.clone();
@@ -203,16 +211,39 @@ fn obey(
     }
 }
 
-/// Sends reports until the front has exited. A front that is paused reads them later.
-async fn report(control: Arc<StdUnixStream>, current: impl Fn() -> Report) {
+/// Sends reports and counts them, until the front has exited. A front that is paused reads them
+/// later.
+async fn report(control: Arc<StdUnixStream>, count: Arc<AtomicU64>, current: impl Fn() -> Report) {
     loop {
-        if let Err(error) = send(&*control, &current(), &[])
-            && error.kind() != io::ErrorKind::WouldBlock
-        {
+        count.fetch_add(1, Ordering::Relaxed);
+        if is_gone(send(&*control, &current(), &[])) {
             return;
         }
         tokio::time::sleep(REPORT).await;
     }
+}
+
+/// Reports that the worker is stuck when `count` has not changed for [`MISSED`] times `tick`. Runs
+/// on its own thread, so that on a busy machine it is as late as the reports.
+fn watch(control: &StdUnixStream, count: &AtomicU64, tick: Duration) {
+    let (mut known, mut missed) = (0, 0);
+    let stuck = Report {
+        is_stuck: true,
+        ..Report::default()
+    };
+    loop {
+        std::thread::sleep(tick);
+        let now = count.load(Ordering::Relaxed);
+        missed = if now == known { missed + 1 } else { 0 };
+        known = now;
+        if missed >= MISSED && is_gone(send(control, &stuck, &[])) {
+            return;
+        }
+    }
+}
+
+fn is_gone(sent: io::Result<()>) -> bool {
+    sent.is_err_and(|error| error.kind() != io::ErrorKind::WouldBlock)
 }
 
 #[cfg(test)]
@@ -225,7 +256,7 @@ mod tests {
     async fn reports_continue_after_the_front_was_paused() {
         let (front, worker) = StdUnixStream::pair().unwrap();
         while send(&worker, &Report::default(), &[]).is_ok() {}
-        tokio::spawn(report(Arc::new(worker), Report::default));
+        tokio::spawn(report(Arc::new(worker), Arc::default(), Report::default));
         tokio::time::sleep(REPORT / 2).await;
         front.set_nonblocking(true).unwrap();
         let mut front = UnixStream::from_std(front).unwrap();
@@ -233,5 +264,47 @@ mod tests {
         while front.try_read(&mut waiting).is_ok() {}
         let next = tokio::time::timeout(REPORT * 5, front.read_u32_le()).await;
         assert!(next.unwrap().is_ok());
+    }
+
+    #[test]
+    fn a_worker_is_stuck_when_it_runs_without_reports() {
+        const TICK: Duration = Duration::from_millis(10);
+        let (front, worker) = StdUnixStream::pair().unwrap();
+        front.set_nonblocking(true).unwrap();
+        let count = Arc::new(AtomicU64::new(0));
+        let counted = Arc::clone(&count);
+        std::thread::spawn(move || watch(&worker, &counted, TICK));
+        let is_silent = || {
+            let next = receive::<Report>(&front);
+            next.is_err_and(|error| error.kind() == io::ErrorKind::WouldBlock)
+        };
+        for _ in 0..MISSED * 4 {
+            count.fetch_add(1, Ordering::Relaxed);
+            std::thread::sleep(TICK / 2);
+        }
+        assert!(is_silent());
+        front.set_nonblocking(false).unwrap();
+        let begun = std::time::Instant::now();
+        assert!(receive::<Report>(&front).unwrap().unwrap().0.is_stuck);
+        assert!(begun.elapsed() > TICK * (MISSED - 2), "{:?}", begun.elapsed());
+    }
+
+    /// The front may send it a connection before it knows that the worker stops.
+    #[test]
+    fn a_worker_that_accepts_no_more_continues() {
+        let (front, worker) = StdUnixStream::pair().unwrap();
+        let ends = Shutdown {
+            stop: CancellationToken::new(),
+            gone: CancellationToken::new(),
+        };
+        let (key, _) = Key::generate("one", crate::service::owner::KeyLimits::default()).unwrap();
+        let keys = Keys::of(vec![key.clone()]);
+        let (connections, _) = mpsc::channel(AHEAD);
+        let (late, _other) = StdUnixStream::pair().unwrap();
+        send(&front, &Order::Connection, &[late.as_fd()]).unwrap();
+        send(&front, &Order::Stop, &[]).unwrap();
+        drop(front);
+        obey(&worker, &ends, &keys, &key, &connections);
+        assert!(ends.stop.is_cancelled());
     }
 }

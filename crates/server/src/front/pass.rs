@@ -141,7 +141,7 @@ pub(super) async fn pass(
         Ok(answer) => answer,
         Err(error) => {
             tracing::debug!(%error, "a worker did not answer");
-            return shape.response(broken(&account, &user).await);
+            return shape.response(broken(&account, &user, error.is_connect()).await);
         }
     };
     let mut response = if answer.status() == StatusCode::SWITCHING_PROTOCOLS {
@@ -225,13 +225,24 @@ async fn join(ours: OnUpgrade, theirs: OnUpgrade, user: User) {
     drop(user);
 }
 
-/// The problem if the connection to the worker broke.
-async fn broken(account: &Account, user: &User) -> Problem {
-    if let Some(how) = account.autopsy(&user.0).await {
+/// The problem if the connection to the worker broke. If there was no connection (`is_unsent`), the
+/// worker has not seen the request.
+async fn broken(account: &Account, user: &User, is_unsent: bool) -> Problem {
+    let problem = if let Some(how) = account.autopsy(&user.0).await {
         ended(StatusCode::BAD_GATEWAY, &how)
     } else {
         let detail = "the connection to this account's process broke";
         Problem::new(StatusCode::BAD_GATEWAY, "worker", detail)
+    };
+    if is_unsent { again(problem) } else { problem }
+}
+
+/// The problem of a request that no worker has seen: the client can send it again.
+fn again(problem: Problem) -> Problem {
+    Problem {
+        status: StatusCode::SERVICE_UNAVAILABLE,
+        retry_after: Some(std::time::Duration::from_secs(1)),
+        ..problem
     }
 }
 
@@ -252,10 +263,7 @@ fn refused(trouble: Trouble) -> Problem {
         Trouble::Full => Problem::new(BUSY, "busy", "too many accounts use the server"),
         Trouble::Stopping => Problem::new(BUSY, "stopping", "the server stops"),
     };
-    Problem {
-        retry_after: Some(std::time::Duration::from_secs(1)),
-        ..problem
-    }
+    again(problem)
 }
 
 /// The body of a response. The worker counts as used until its end.

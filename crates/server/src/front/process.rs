@@ -259,7 +259,7 @@ async fn attend(
             _ = tick.tick() => {}
         }
         started.look(memory);
-        if watch.is_stalled(worker.seen().reported, Instant::now()) {
+        if watch.is_stalled(worker.seen(), Instant::now()) {
             started.excess = Some("it did not respond any more");
             break;
         }

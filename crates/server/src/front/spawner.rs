@@ -29,8 +29,9 @@ pub(super) const LOOK: Duration = Duration::from_millis(250);
 const MAX_THREADS: u64 = 1024;
 /// How long a worker may take to disappear after it was killed.
 const LAST: Duration = Duration::from_secs(5);
-/// The spawner answers within this time, or is considered broken.
-const PATIENCE: Duration = Duration::from_secs(20);
+/// The spawner answers within this time, even on a busy machine, or is considered broken. Its end
+/// is noticed at once.
+const PATIENCE: Duration = Duration::from_mins(5);
 
 #[derive(Debug, Serialize, Deserialize)]
 enum Order {

@@ -10,7 +10,7 @@ use std::time::{Duration, Instant};
 
 use axum::body::Body;
 use axum::http::{HeaderValue, Request, Response, Uri};
-use futures_util::future::{Ready, ready};
+use futures_util::future::BoxFuture;
 use hyper::body::Incoming;
 use hyper_util::client::legacy::{Client, Error};
 use hyper_util::rt::{TokioExecutor, TokioIo, TokioTimer};
@@ -120,11 +120,8 @@ impl Worker {
 
     /// Requests its exit. Waits while it does not read the front's messages.
     pub(super) async fn stop(&self) {
-        while let Err(error) = self.tell(&Order::Stop)
-            && error.kind() == io::ErrorKind::WouldBlock
-        {
-            tokio::time::sleep(AGAIN).await;
-        }
+        // Fails if it has exited.
+        let _ = patiently(|| self.tell(&Order::Stop)).await;
     }
 
     pub(super) async fn ask(&self, request: Request<Body>) -> Result<Response<Incoming>, Error> {
@@ -192,14 +189,14 @@ impl Watch {
         }
     }
 
-    /// Whether a worker that reported last at `reported` has stalled. Called every second or more
-    /// often; if not, this process was paused, and could not read reports.
-    pub(super) fn is_stalled(&mut self, reported: Instant, now: Instant) -> bool {
+    /// Whether a worker has stalled. Called every second or more often; if not, this process was
+    /// paused, and could not read reports.
+    pub(super) fn is_stalled(&mut self, seen: Seen, now: Instant) -> bool {
         if now.duration_since(self.looked) > LATE {
             self.since = now;
         }
         self.looked = now;
-        now.duration_since(self.since.max(reported)) > STALL
+        seen.report.is_stuck || now.duration_since(self.since.max(seen.reported)) > STALL
     }
 }
 
@@ -220,7 +217,6 @@ impl Drop for User {
     }
 }
 
-/// Opens connections to a worker, by sending it one end of a pair of sockets.
 /// A new key for a worker, and the header that has it.
 pub(super) fn new_key(account: &str) -> io::Result<(Key, HeaderValue)> {
     let (key, text) = Key::generate(account, KeyLimits::default())?;
@@ -230,6 +226,19 @@ pub(super) fn new_key(account: &str) -> io::Result<(Key, HeaderValue)> {
     Ok((key, authorization))
 }
 
+/// Sends a message to a worker, again and again while it does not read.
+async fn patiently<T>(mut send: impl FnMut() -> io::Result<T>) -> io::Result<T> {
+    loop {
+        match send() {
+            Err(error) if error.kind() == io::ErrorKind::WouldBlock => {
+                tokio::time::sleep(AGAIN).await;
+            }
+            sent => return sent,
+        }
+    }
+}
+
+/// Opens connections to a worker, by sending it one end of a pair of sockets.
 #[derive(Clone)]
 struct Connector(Arc<StdUnixStream>);
 
@@ -243,19 +252,19 @@ fn connect(control: &StdUnixStream) -> io::Result<StdUnixStream> {
 impl Service<Uri> for Connector {
     type Response = TokioIo<UnixStream>;
     type Error = io::Error;
-    type Future = Ready<io::Result<Self::Response>>;
+    type Future = BoxFuture<'static, io::Result<Self::Response>>;
 
     fn poll_ready(&mut self, _: &mut Context<'_>) -> Poll<io::Result<()>> {
         Poll::Ready(Ok(()))
     }
 
     fn call(&mut self, _: Uri) -> Self::Future {
-        let connect = || {
-            let near = connect(&self.0)?;
+        let control = Arc::clone(&self.0);
+        Box::pin(async move {
+            let near = patiently(|| connect(&control)).await?;
             near.set_nonblocking(true)?;
             UnixStream::from_std(near).map(TokioIo::new)
-        };
-        ready(connect())
+        })
     }
 }
 
@@ -268,12 +277,32 @@ mod tests {
         let begin = Instant::now();
         let at = |seconds| begin + Duration::from_secs(seconds);
         let mut watch = Watch::new(begin);
-        let mut is_stalled = |reported, now| watch.is_stalled(at(reported), at(now));
-        assert!((1..=30).all(|now| !is_stalled(0, now)));
-        assert!(is_stalled(0, 31));
-        assert!(!is_stalled(31, 32));
+        let stall = STALL.as_secs();
+        let silent = |reported| Seen {
+            used: begin,
+            report: Report::default(),
+            reported: at(reported),
+        };
+        let mut is_stalled = |reported, now| watch.is_stalled(silent(reported), at(now));
+        assert!((1..=stall).all(|now| !is_stalled(0, now)));
+        assert!(is_stalled(0, stall + 1));
+        assert!(!is_stalled(stall + 1, stall + 2));
         // Paused for an hour.
-        assert!((3600..=3630).all(|now| !is_stalled(32, now)));
-        assert!(is_stalled(32, 3631));
+        assert!((3600..=3600 + stall).all(|now| !is_stalled(stall + 2, now)));
+        assert!(is_stalled(stall + 2, 3601 + stall));
+    }
+
+    #[test]
+    fn a_worker_that_says_that_it_is_stuck_has_stalled() {
+        let now = Instant::now();
+        let seen = Seen {
+            used: now,
+            report: Report {
+                is_stuck: true,
+                ..Report::default()
+            },
+            reported: now,
+        };
+        assert!(Watch::new(now).is_stalled(seen, now));
     }
 }

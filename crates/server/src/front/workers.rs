@@ -271,7 +271,7 @@ impl Workers {
                 () = &mut listening => break,
                 _ = tick.tick() => {}
             }
-            let is_stalled = watch.is_stalled(worker.seen().reported, Instant::now());
+            let is_stalled = watch.is_stalled(worker.seen(), Instant::now());
             if worker.is_stopping.load(Ordering::Acquire) {
                 continue;
             }

@@ -33,6 +33,8 @@ use crate::service::owner::Owner;
 const MAX_DISCARDED: u64 = 64 << 10;
 /// Time limit for discarding.
 const DISCARD_TIME: Duration = Duration::from_secs(1);
+/// The same after a failure of the server's: then all of the body, so that the client reads why.
+const FAILED_DISCARD_TIME: Duration = Duration::from_secs(10);
 
 /// How a body is read.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -64,8 +66,9 @@ pub(crate) async fn detach(State(app): State<App>, request: Request, next: Next)
     }
     let (mut parts, body) = request.into_parts();
     // A client that waits for `100 Continue` has not sent a body of unknown length.
-    let is_small = content_length(&parts.headers)
-        .map_or(!parts.headers.contains_key(EXPECT), |length| length <= MAX_DISCARDED);
+    let length = content_length(&parts.headers);
+    let is_sent = length.is_some() || !parts.headers.contains_key(EXPECT);
+    let max_body = app.settings().body_bytes as u64;
     let pending = PendingBody {
         app,
         body: Arc::new(Mutex::new(Some(body))),
@@ -74,9 +77,14 @@ pub(crate) async fn detach(State(app): State<App>, request: Request, next: Next)
     parts.extensions.insert(pending.clone());
     let response = next.run(Request::from_parts(parts, Body::empty())).await;
     let unread = pending.lock().take();
-    if let (Some(body), true) = (unread, is_small) {
-        let rest = Limited::new(body, MAX_DISCARDED as usize);
-        let _ = tokio::time::timeout(DISCARD_TIME, discard(Body::new(rest))).await;
+    let (max, time) = if response.status().is_server_error() {
+        (MAX_DISCARDED.max(max_body), FAILED_DISCARD_TIME)
+    } else {
+        (MAX_DISCARDED, DISCARD_TIME)
+    };
+    if let (Some(body), true) = (unread, is_sent && length.is_none_or(|length| length <= max)) {
+        let rest = Limited::new(body, usize::try_from(max).unwrap_or(usize::MAX));
+        let _ = tokio::time::timeout(time, discard(Body::new(rest))).await;
     }
     if pending.reserved.lock().is_empty() {
         return response;

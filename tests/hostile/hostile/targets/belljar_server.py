@@ -23,6 +23,7 @@ class Server:
         self.binary = options.belljar
         self.slack = options.slack
         self.more = getattr(options, "serve", [])
+        self.log = getattr(options, "log", None) or os.devnull
         self.starting = threading.Lock()
         self.process = None
 
@@ -44,10 +45,12 @@ class Server:
     def _launch(self, keys):
         environment = os.environ | {"HOSTILE_SECRET": ENVIRONMENT_SECRET, "TMPDIR": self.directory.name}
         state = Path(self.directory.name, "state")
-        self.process = subprocess.Popen(
-            [self.binary, "serve", "--json", "--listen=127.0.0.1:0", f"--keys={keys}", f"--state={state}", *self.more],
-            stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, env=environment,
-        )
+        command = ["serve", "--json", "--listen=127.0.0.1:0", f"--keys={keys}", f"--state={state}", *self.more]
+        with open(self.log, "ab") as log:
+            self.process = subprocess.Popen(
+                [self.binary, *command],
+                stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=log, env=environment,
+            )
         ready = json.loads(self.process.stdout.readline())
         self.address = urllib.parse.urlsplit(ready["url"]).netloc
 

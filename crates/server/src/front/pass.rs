@@ -2,6 +2,7 @@
 
 use std::pin::Pin;
 use std::task::{Context, Poll};
+use std::time::Duration;
 
 use axum::body::{Body, Bytes, HttpBody};
 use axum::extract::Request;
@@ -67,6 +68,8 @@ const OF_WORKERS: [HeaderName; 16] = [
 const SANDBOX: HeaderValue = HeaderValue::from_static("default-src 'none'; sandbox");
 /// Keeps a worker's response out of caches that other accounts use.
 const PRIVATE: HeaderValue = HeaderValue::from_static("private, no-cache");
+/// When a client may send a request again that no worker has seen.
+const AGAIN: Duration = Duration::from_secs(1);
 const WEBSOCKET: HeaderValue = HeaderValue::from_static("websocket");
 
 /// Forwards a request to the account's worker.
@@ -228,20 +231,19 @@ async fn join(ours: OnUpgrade, theirs: OnUpgrade, user: User) {
 /// The problem if the connection to the worker broke. If there was no connection (`is_unsent`), the
 /// worker has not seen the request.
 async fn broken(account: &Account, user: &User, is_unsent: bool) -> Problem {
+    let status = if is_unsent {
+        StatusCode::SERVICE_UNAVAILABLE
+    } else {
+        StatusCode::BAD_GATEWAY
+    };
     let problem = if let Some(how) = account.autopsy(&user.0).await {
-        ended(StatusCode::BAD_GATEWAY, &how)
+        ended(status, &how)
     } else {
         let detail = "the connection to this account's process broke";
-        Problem::new(StatusCode::BAD_GATEWAY, "worker", detail)
+        Problem::new(status, "worker", detail)
     };
-    if is_unsent { again(problem) } else { problem }
-}
-
-/// The problem of a request that no worker has seen: the client can send it again.
-fn again(problem: Problem) -> Problem {
     Problem {
-        status: StatusCode::SERVICE_UNAVAILABLE,
-        retry_after: Some(std::time::Duration::from_secs(1)),
+        retry_after: is_unsent.then_some(AGAIN),
         ..problem
     }
 }
@@ -263,7 +265,10 @@ fn refused(trouble: Trouble) -> Problem {
         Trouble::Full => Problem::new(BUSY, "busy", "too many accounts use the server"),
         Trouble::Stopping => Problem::new(BUSY, "stopping", "the server stops"),
     };
-    again(problem)
+    Problem {
+        retry_after: Some(AGAIN),
+        ..problem
+    }
 }
 
 /// The body of a response. The worker counts as used until its end.

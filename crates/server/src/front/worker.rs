@@ -32,8 +32,8 @@ use crate::service::owner::KeyLimits;
 const IDLE: Duration = Duration::from_secs(HEAD_TIME.as_secs() / 2);
 /// Maximum number of unused connections to a worker.
 const MAX_IDLE: usize = 64;
-/// How long to wait until a worker may read again.
-const AGAIN: Duration = Duration::from_millis(50);
+/// How long to wait until a worker may read again: at first, and at most.
+const AGAIN: [Duration; 2] = [Duration::from_millis(50), Duration::from_secs(1)];
 /// Time between two looks at a worker after which this process has stood still itself.
 const LATE: Duration = Duration::from_secs(5);
 /// Maximum size of a report.
@@ -228,12 +228,14 @@ pub(super) fn new_key(account: &str) -> io::Result<(Key, HeaderValue)> {
 
 /// Sends a message to a worker, again and again while it does not read.
 async fn patiently<T>(mut send: impl FnMut() -> io::Result<T>) -> io::Result<T> {
+    let [mut pause, most] = AGAIN;
     loop {
         match send() {
             Err(error) if error.kind() == io::ErrorKind::WouldBlock => {
-                tokio::time::sleep(AGAIN).await;
+                tokio::time::sleep(pause).await;
+                pause = most.min(pause * 2);
             }
-            sent => return sent,
+            done => return done,
         }
     }
 }

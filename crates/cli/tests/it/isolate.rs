@@ -74,11 +74,17 @@ impl Isolated {
 
     /// The process that an account's first request starts.
     fn first(&self, account: usize) -> u32 {
+        let ask = || assert_eq!(self.prints(account, "/v1/runs", "print(1)"), "1\n");
+        self.started_by(ask).1
+    }
+
+    /// The process that `ask` starts.
+    fn started_by<T>(&self, ask: impl FnOnce() -> T) -> (T, u32) {
         let before = self.workers();
-        assert_eq!(self.prints(account, "/v1/runs", "print(1)"), "1\n");
+        let answer = ask();
         let new: Vec<u32> = self.workers().difference(&before).copied().collect();
         assert_eq!(new.len(), 1, "{new:?}");
-        new[0]
+        (answer, new[0])
     }
 }
 
@@ -108,8 +114,12 @@ fn until(what: impl Fn() -> bool) {
 }
 
 fn is_there(process: u32) -> bool {
-    let status = fs::read_to_string(format!("/proc/{process}/status")).unwrap_or_default();
+    let status = status(process);
     !status.is_empty() && !status.contains("State:\tZ")
+}
+
+fn status(process: u32) -> String {
+    fs::read_to_string(format!("/proc/{process}/status")).unwrap_or_default()
 }
 
 #[test]
@@ -154,20 +164,14 @@ fn every_request_is_answered_while_processes_are_killed() {
     let server = Isolated::start(&[]);
     let codes = ["print(1)".to_owned(), "print(2) #".to_owned() + &"x".repeat(1 << 20)];
     let end = Instant::now() + Duration::from_secs(4);
+    let ask = |code: &String| {
+        let body = json!({"code": code, "image": "core"});
+        let ask = || server.ask(0, "POST", "/v1/runs", &body);
+        std::iter::repeat_with(ask).take_while(|_| Instant::now() < end).collect::<Vec<_>>()
+    };
     let answers: Vec<Answer> = thread::scope(|scope| {
-        let ask = |code: &String| {
-            let body = json!({"code": code, "image": "core"});
-            let ask = || server.ask(0, "POST", "/v1/runs", &body);
-            std::iter::repeat_with(ask).take_while(|_| Instant::now() < end).collect::<Vec<_>>()
-        };
-        let clients: Vec<_> = (0..8)
-            .map(|number| {
-                scope.spawn({
-                    let (ask, codes) = (&ask, &codes);
-                    move || ask(&codes[number % 2])
-                })
-            })
-            .collect();
+        let clients: Vec<_> =
+            codes.iter().cycle().take(8).map(|code| scope.spawn(|| ask(code))).collect();
         while Instant::now() < end {
             thread::sleep(Duration::from_millis(200));
             // They may have just ended.
@@ -240,9 +244,9 @@ fn sessions_survive_that_a_process_is_put_away() {
 #[test]
 fn a_process_with_sessions_that_are_nowhere_else_stays() {
     let server = Isolated::start(&["--account-idle", "1"]);
-    let (stays, goes) = (server.first(0), server.first(1));
-    let session = server.session(0);
+    let (session, stays) = server.started_by(|| server.session(0));
     server.runs(0, &session, "x = 1");
+    let goes = server.first(1);
     until(|| !is_there(goes));
     thread::sleep(Duration::from_secs(2));
     assert!(is_there(stays));
@@ -256,8 +260,8 @@ fn an_account_that_takes_too_much_memory_loses_its_process() {
     let (_, other) = (server.first(0), server.first(1));
     let theirs = server.session(1);
     server.runs(1, &theirs, "x = 2");
-    let code = "x = bytearray(b'1') * (900 << 20)\nimport time; time.sleep(20)";
-    let body = json!({"code": code, "image": "core", "memory_mb": 1024});
+    let code = "x = bytearray(b'1') * (900 << 20)\nimport time; time.sleep(50)";
+    let body = json!({"code": code, "image": "core", "memory_mb": 1024, "timeout": 60});
     let told = server.ask(0, "POST", "/v1/runs", &body).is(502);
     assert!(told.body.contains("too much memory"), "{}", told.body);
     assert_eq!(server.prints(0, "/v1/runs", "print(1)"), "1\n");
@@ -326,6 +330,8 @@ fn nobody_starts_a_process() {
     // Processes that do not answer delay them once, not each.
     for process in server.workers().difference(&before) {
         signal("-STOP", *process);
+        // Until one of its threads runs again, the others continue.
+        until(|| status(*process).contains("State:\tT"));
     }
     let begun = Instant::now();
     let page = server.send("GET", "/metrics", &key, b"").is(200).body;

@@ -32,7 +32,9 @@ class Listener:
         self.port = tcp.getsockname()[1]
         self._add(tcp)
         self._add(udp)
-        threading.Thread(target=self._serve, daemon=True).start()
+        self._thread = threading.Thread(target=self._serve, daemon=True)
+        self._is_over = False
+        self._thread.start()
 
     def also(self, path):
         """Listens on a Unix socket at `path`, and on the abstract one of that name."""
@@ -43,10 +45,12 @@ class Listener:
         os.chmod(path, 0o777)
 
     def close(self):
+        self._is_over = True
+        self._thread.join()
         for one in self._sockets:
-            self._selector.unregister(one)
             one.close()
         self._sockets = []
+        self._selector.close()
 
     def _add(self, one):
         if one.type == socket.SOCK_STREAM:
@@ -56,7 +60,7 @@ class Listener:
         self._selector.register(one, selectors.EVENT_READ)
 
     def _serve(self):
-        while True:
+        while not self._is_over:
             for key, _ in self._selector.select(0.2):
                 self.contacts += 1
                 try:

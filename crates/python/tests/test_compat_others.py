@@ -1,6 +1,8 @@
 """The replacements for other frameworks."""
 
 import asyncio
+import inspect
+import io
 
 import pytest
 
@@ -314,6 +316,87 @@ async def test_pydantic_ai():
     ]
     assert [picture.media_type for picture in pictures] == ["image/png"]
     toolset.close()
+
+
+def test_agent_sandbox():
+    pytest.importorskip("k8s_agent_sandbox", reason="k8s-agent-sandbox is not installed")
+    from k8s_agent_sandbox import SandboxClient, exceptions
+    from k8s_agent_sandbox.commands.command_executor import CommandExecutor
+    from k8s_agent_sandbox.files.filesystem import Filesystem
+    from k8s_agent_sandbox.sandbox import Sandbox
+    from kubernetes.client import ApiException
+
+    from belljar.compat import agent_sandbox as ours
+
+    # Calls for the package work here: the same names, in the same order.
+    for theirs, own in (
+        (SandboxClient, ours.BelljarSandboxClient),
+        (Sandbox, ours.BelljarSandbox),
+        (CommandExecutor, ours.Commands),
+        (Filesystem, ours.Files),
+    ):
+        for name in (name for name in vars(own) if not name.startswith("_")):
+            expected = getattr(theirs, name)
+            if callable(expected):
+                took = inspect.signature(expected).parameters
+                assert list(inspect.signature(getattr(own, name)).parameters) == list(took), name
+
+    with ours.BelljarSandboxClient(images={"pool": "core"}) as client:
+        sandbox = client.create_sandbox("pool", labels={"app": "a"}, env={"A": "b"})
+        sandbox.files.write("app/main.py", "import os, sys\nprint(sys.argv, os.environ['A'])\n")
+        ran = sandbox.commands.run("python app/main.py x")
+        assert (ran.stdout, ran.stderr, ran.exit_code) == ("['app/main.py', 'x'] b\n", "", 0)
+        ran = sandbox.commands.run("python main.py", env={"A": "c"}, cwd="app")
+        assert ran.stdout == "['main.py'] c\n"
+        failed = sandbox.commands.run("python -c 'import sys; 1 / 0'")
+        assert failed.exit_code == 1
+        assert "ZeroDivisionError" in failed.stderr
+        late = sandbox.commands.run("python -c 'while True: pass'", command_timeout=0.5)
+        assert (late.exit_code, late.timed_out) == (124, True)
+        shell = sandbox.commands.run("ls | head")
+        assert shell.exit_code == 127
+        assert "there is no shell" in shell.stderr
+
+        assert sandbox.files.read("app/main.py").startswith(b"import os")
+        assert [(entry.name, entry.type) for entry in sandbox.files.list(".")] == [
+            ("app", "directory")
+        ]
+        assert sandbox.files.exists("app")
+        assert not sandbox.files.exists("b")
+        with pytest.raises(exceptions.SandboxRequestError) as missing:
+            sandbox.files.read("b")
+        assert missing.value.status_code == 404
+        with pytest.raises(ValueError, match="is not below"):
+            sandbox.files.write("../b", b"")
+        with pytest.raises(exceptions.SandboxRequestError, match="directory"):
+            sandbox.files.delete("app")
+        copied = io.BytesIO()
+        with pytest.raises(RuntimeError, match="more than 3 bytes"):
+            sandbox.files.read_to("app/main.py", copied, max_bytes=3)
+        assert copied.getvalue() == b"imp"
+        sandbox.files.delete("app", recursive=True)
+        assert sandbox.files.list("") == []
+
+        claim = sandbox.claim_name
+        assert client.list_active_sandboxes() == [("default", claim)]
+        assert client.list_all_sandboxes(label_selector="app=a") == [claim]
+        assert client.list_all_sandboxes(label_selector="app=b") == []
+        sandbox.close_connection()
+        assert (sandbox.commands, client.list_active_sandboxes()) == (None, [])
+        assert client.get_sandbox(claim).commands.run("python -c 'print(1)'").stdout == "1\n"
+        with pytest.raises(exceptions.SandboxWarmPoolNotFoundError):
+            client.create_sandbox("another")
+        named = client.create_sandbox("pool", claim_name="mine")
+        with pytest.raises(ApiException) as taken:
+            client.create_sandbox("pool", claim_name="mine")
+        assert taken.value.status == 409
+        assert client.create_sandbox("pool", claim_name="mine", adopt_existing=True) is named
+    # Named sandboxes belong to their caller.
+    assert client.list_all_sandboxes() == ["mine"]
+    client.delete_all()
+    assert named.status()[0] == "SandboxNotFound"
+    with pytest.raises(exceptions.SandboxNotFoundError):
+        client.get_sandbox("mine")
 
 
 def test_deepagents():

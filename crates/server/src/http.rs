@@ -10,6 +10,7 @@ mod data_rate;
 pub(crate) mod extract;
 pub(crate) mod face;
 pub(crate) mod files;
+pub(crate) mod fingerprint;
 pub(crate) mod forwarded;
 #[cfg(feature = "fuzzing")]
 pub(crate) mod fuzzing;

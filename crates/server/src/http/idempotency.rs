@@ -1,27 +1,16 @@
 //! `Idempotency-Key`: repeating a request returns the first response and creates nothing new.
 
-use std::pin::Pin;
-use std::sync::{Arc, Mutex};
-use std::task::{Context, Poll};
-
-use axum::body::{Body, Bytes, HttpBody};
+use axum::body::{Body, HttpBody};
 use axum::extract::{Request, State};
-use axum::http::header::CONTENT_TYPE;
-use axum::http::{HeaderName, HeaderValue, Method, StatusCode};
+use axum::http::{HeaderName, Method, StatusCode};
 use axum::middleware::Next;
 use axum::response::{IntoResponse, Response};
-use futures_util::StreamExt;
-use hyper::body::{Frame, SizeHint};
-use sha2::{Digest, Sha256};
 use tracing::Instrument;
 
 use super::app::App;
 use super::problem::Problem;
-use super::request_body::{self, ReadMode};
-use super::stored_responses::{Fingerprint, InProgress, Lookup};
-use super::{access, identity};
-use crate::lock::lock;
-use crate::service::owner::Owner;
+use super::stored_responses::{InProgress, Lookup};
+use super::{access, fingerprint, identity};
 
 const KEY: HeaderName = HeaderName::from_static("idempotency-key");
 
@@ -90,8 +79,8 @@ pub(crate) async fn remember_as(
     let full = format!("{}\n{key}", request.uri().path());
     match app.stored_responses().begin(app.service(), &owner, &full).await {
         Lookup::Stored(answer) => {
-            let is_same =
-                answer.fingerprint.is_none() || answer.fingerprint == hash(request, &owner).await;
+            let is_same = answer.fingerprint.is_none()
+                || answer.fingerprint == fingerprint::of(request, &owner).await;
             if is_same {
                 answer.replay()
             } else {
@@ -117,13 +106,7 @@ pub(crate) async fn remember_as(
 
 /// Handles the first request with a key.
 async fn answer(under_way: InProgress, request: Request, next: Next) -> Response {
-    let hash = Arc::new(Mutex::new(Hash::of(&request)));
-    request_body::wrap(&request, |body| {
-        Body::new(Hashed {
-            body,
-            hash: Arc::clone(&hash),
-        })
-    });
+    let reading = fingerprint::Reading::of(&request);
     let response = next.run(request).await;
     let length = response.body().size_hint().exact();
     if response.status() != StatusCode::CREATED || length.is_none_or(|length| length > MAX_BODY) {
@@ -133,84 +116,6 @@ async fn answer(under_way: InProgress, request: Request, next: Next) -> Response
     let Ok(bytes) = axum::body::to_bytes(body, MAX_BODY as usize).await else {
         return Problem::internal("the response was lost").into_response();
     };
-    let fingerprint = lock(&hash).end();
-    under_way.store(&head, bytes.clone(), fingerprint);
+    under_way.store(&head, bytes.clone(), reading.end());
     Response::from_parts(head, Body::from(bytes))
-}
-
-/// Reads and hashes a request without keeping its body; `None` if the body is incomplete.
-async fn hash(request: Request, owner: &Owner) -> Fingerprint {
-    let mut hash = Hash::of(&request);
-    let request = request_body::open(request, owner, ReadMode::File(u64::MAX));
-    let mut body = request.into_body().into_data_stream();
-    while let Some(piece) = body.next().await {
-        hash.sum.update(&piece.ok()?);
-    }
-    hash.is_whole = true;
-    hash.end()
-}
-
-/// A hash of the request as far as it was read.
-struct Hash {
-    sum: Sha256,
-    is_whole: bool,
-}
-
-impl Hash {
-    fn of(request: &Request) -> Self {
-        let mut sum = Sha256::new();
-        let kind = request.headers().get(CONTENT_TYPE).map(HeaderValue::as_bytes);
-        for part in [request.uri().query().unwrap_or_default().as_bytes(), kind.unwrap_or_default()]
-        {
-            sum.update(part.len().to_le_bytes());
-            sum.update(part);
-        }
-        Self {
-            sum,
-            is_whole: !request_body::has_body(request),
-        }
-    }
-
-    fn end(&self) -> Fingerprint {
-        self.is_whole.then(|| self.sum.clone().finalize().into())
-    }
-}
-
-/// A body that is hashed while it is read.
-struct Hashed {
-    body: Body,
-    hash: Arc<Mutex<Hash>>,
-}
-
-impl HttpBody for Hashed {
-    type Data = Bytes;
-    type Error = axum::Error;
-
-    fn poll_frame(
-        mut self: Pin<&mut Self>,
-        context: &mut Context<'_>,
-    ) -> Poll<Option<Result<Frame<Bytes>, axum::Error>>> {
-        let polled = Pin::new(&mut self.body).poll_frame(context);
-        let mut hash = lock(&self.hash);
-        match &polled {
-            Poll::Ready(Some(Ok(frame))) => {
-                if let Some(bytes) = frame.data_ref() {
-                    hash.sum.update(bytes);
-                }
-                hash.is_whole = self.body.is_end_stream();
-            }
-            Poll::Ready(None) => hash.is_whole = true,
-            _ => {}
-        }
-        drop(hash);
-        polled
-    }
-
-    fn is_end_stream(&self) -> bool {
-        self.body.is_end_stream()
-    }
-
-    fn size_hint(&self) -> SizeHint {
-        self.body.size_hint()
-    }
 }

@@ -9,6 +9,7 @@ use axum::http::{HeaderMap, HeaderName, HeaderValue, StatusCode};
 use axum::response::{IntoResponse, Response};
 use bytes::Bytes;
 
+use super::fingerprint::Fingerprint;
 use crate::lock::lock;
 use crate::service::Service;
 use crate::service::cache::Cached;
@@ -24,10 +25,6 @@ pub(crate) struct StoredResponses(Arc<Mutex<HashSet<Name>>>);
 
 /// Owner, and path with key.
 type Name = (String, String);
-
-/// Hash of a request, which detects a different request with the same key. `None` if the first
-/// request's body was incomplete.
-pub(super) type Fingerprint = Option<[u8; 32]>;
 
 /// A response that created something.
 pub(super) struct StoredResponse {

@@ -17,6 +17,7 @@ use tokio::sync::watch;
 use tokio::time::Instant;
 use tokio_util::sync::CancellationToken;
 
+use super::fingerprint::Fingerprint;
 use super::identity;
 use super::problem::Problem;
 use super::sse::{self, Rest, Sent, Told, Watched, last, respond};
@@ -99,6 +100,8 @@ pub(crate) struct Stream {
     changed: watch::Sender<()>,
     /// The session of the run, if it has one.
     session: Option<String>,
+    /// Of the request that started the run.
+    fingerprint: Fingerprint,
     /// Larger for newer streams.
     number: u64,
     /// Bytes of the key, and of all keys.
@@ -140,12 +143,14 @@ impl Streams {
         }
     }
 
-    /// The stream with this id of a client's, or a place for it.
+    /// The stream with this id of a client's, or a place for it. Refuses an id that an earlier,
+    /// different request has used.
     pub(crate) fn open(
         self: &Arc<Self>,
         owner: &Owner,
         session: Option<&str>,
         id: Option<&str>,
+        fingerprint: Fingerprint,
     ) -> Result<Opened, Problem> {
         let Some(id) = id else {
             return Ok(Opened::Free(Place(None)));
@@ -157,8 +162,12 @@ impl Streams {
         let number = all.newest;
         let own = all.owners.entry(key.0.clone()).or_default();
         if let Some(known) = own.find(id)? {
-            if known.session.as_deref() != session {
-                let detail = "another session has a stream with this id";
+            let is_same = known.session.as_deref() == session
+                && (known.fingerprint == fingerprint
+                    || known.fingerprint.is_none()
+                    || fingerprint.is_none());
+            if !is_same {
+                let detail = "this id is that of another request's stream";
                 return Err(Problem::new(StatusCode::CONFLICT, "stream.taken", detail));
             }
             return Ok(Opened::Known(known));
@@ -179,6 +188,7 @@ impl Streams {
             }),
             changed: watch::Sender::default(),
             session: session.map(str::to_owned),
+            fingerprint,
             number,
             own_bytes: Arc::clone(&own.bytes),
             all_bytes: Arc::clone(&self.bytes),
@@ -638,7 +648,7 @@ mod tests {
     use super::*;
 
     fn place(streams: &Arc<Streams>, id: &str) -> Place {
-        match streams.open(&Owner::local(), None, Some(id)).unwrap() {
+        match streams.open(&Owner::local(), None, Some(id), None).unwrap() {
             Opened::Free(place) => place,
             Opened::Known(_) => panic!("{id} is known"),
         }
@@ -685,7 +695,7 @@ mod tests {
         assert!(read(attended).await > 9);
         // Those that run do not make room.
         let full: Vec<_> = (0..MAX_STREAMS).map(|n| place(&streams, &format!("new{n}"))).collect();
-        let refused = streams.open(&Owner::local(), None, Some("more")).err().unwrap();
+        let refused = streams.open(&Owner::local(), None, Some("more"), None).err().unwrap();
         assert_eq!((refused.code, refused.retry_after.is_some()), ("limit", true));
         drop(full);
         assert_eq!(streams.count.load(Ordering::Relaxed), 0);

@@ -131,3 +131,57 @@ async fn output_alone_has_tracebacks() {
     let expected = [(1, "stdout"), (2, "stderr"), (3, "stdout"), (4, "outcome")];
     assert_eq!(told(&answer), expected, "{answer}");
 }
+
+/// An id leads to the run of the first request, and never to that of another.
+#[tokio::test]
+async fn the_id_of_a_stream_belongs_to_one_request() {
+    let server = server().await;
+    let asked = json!({"code": "print one", "stream": ID});
+    let first = events(server, "POST", "/v1/runs", None, &asked, "").await;
+    assert!(first.contains("one"), "{first}");
+    let (_, made) = post(server, "/v1/sessions", json!({})).await;
+    let runs = format!("/v1/sessions/{}/runs", made["id"].as_str().unwrap());
+    let other = json!({"code": "print two", "stream": ID});
+    for (path, asked) in [("/v1/runs", &other), (&*runs, &asked)] {
+        let refused = events(server, "POST", path, None, asked, "").await;
+        assert!(refused.starts_with("HTTP/1.1 409"), "{refused}");
+        assert!(refused.contains("stream.taken"), "{refused}");
+    }
+    let again = events(server, "POST", "/v1/runs", None, &asked, "").await;
+    assert_eq!(told(&again), told(&first));
+    // The same in a session, and a form.
+    let in_session = json!({"code": "add a 1\nget a", "stream": format!("{ID}-2")});
+    let first = events(server, "POST", &runs, None, &in_session, "").await;
+    let again = events(server, "POST", &runs, None, &in_session, "").await;
+    assert_eq!(told(&again), told(&first));
+    let changed = json!({"code": "add a 1\nget a", "stream": format!("{ID}-2"), "timeout": 9});
+    let refused = events(server, "POST", &runs, None, &changed, "").await;
+    assert!(refused.contains("stream.taken"), "{refused}");
+    for (text, status) in [("read in\nprint", "200"), ("read in\nprint", "200"), ("print", "409")] {
+        let asked = json!({"code": text, "stream": format!("{ID}-3")});
+        let answer = form(server, &asked, "file").await;
+        assert!(answer.starts_with(&format!("HTTP/1.1 {status}")), "{answer}");
+    }
+    let asked = json!({"code": "read in\nprint", "stream": format!("{ID}-3")});
+    let refused = form(server, &asked, "other file").await;
+    assert!(refused.contains("stream.taken"), "{refused}");
+}
+
+/// Sends a form with a file, and reads all events.
+async fn form(server: SocketAddr, asked: &Value, file: &str) -> String {
+    let body = format!(
+        "--mark\r\nContent-Disposition: form-data; name=\"request\"\r\n\r\n{asked}\r\n\
+         --mark\r\nContent-Disposition: form-data; name=\"in\"\r\n\r\n{file}\r\n--mark--\r\n"
+    );
+    let head = format!(
+        "POST /v1/runs HTTP/1.1\r\nHost: {server}\r\nAccept: text/event-stream\r\n\
+         Content-Type: multipart/form-data; boundary=mark\r\nContent-Length: {}\r\n\
+         Connection: close\r\n\r\n",
+        body.len()
+    );
+    let mut stream = TcpStream::connect(server).await.unwrap();
+    stream.write_all((head + &body).as_bytes()).await.unwrap();
+    let mut answer = String::new();
+    stream.read_to_string(&mut answer).await.unwrap();
+    answer
+}

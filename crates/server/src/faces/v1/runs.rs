@@ -21,6 +21,7 @@ use super::operation::{BYTES, EVENTS, Operation};
 use crate::http::app::App;
 use crate::http::extract::Body;
 use crate::http::files::FileHead;
+use crate::http::fingerprint::Reading;
 use crate::http::problem::Problem;
 use crate::http::sse;
 use crate::http::streams::{Opened, Streams};
@@ -89,13 +90,14 @@ async fn run(
     request: Request,
 ) -> Result<Response, Problem> {
     let headers = request.headers().clone();
+    let reading = sse::is_asked_for(&headers).then(|| Reading::of(&request));
     let mut asked = asked(request, &app, &owner).await?;
     let id = asked.run.id.take();
-    if !sse::is_asked_for(&headers) {
+    let Some(reading) = reading else {
         let answer = run_and_keep(app, owner, asked.plain()?, id).await?;
         return Ok(Json(answer).into_response());
-    }
-    let place = match streams.open(&owner, None, asked.stream()?)? {
+    };
+    let place = match streams.open(&owner, None, asked.stream()?, reading.end())? {
         Opened::Known(stream) => return stream.resumed(0).await,
         Opened::Free(place) => place,
     };

@@ -2,8 +2,7 @@
 
 use std::sync::Arc;
 
-use axum::extract::{Path, State};
-use axum::http::HeaderMap;
+use axum::extract::{FromRequest, Path, Request, State};
 use axum::response::{IntoResponse, Response};
 use axum::routing::{get, post};
 use axum::{Extension, Json};
@@ -18,6 +17,7 @@ use super::operation::{EVENTS, JSON, Operation};
 use super::runs::RunAnswer;
 use crate::http::app::App;
 use crate::http::extract::Body;
+use crate::http::fingerprint::Reading;
 use crate::http::problem::Problem;
 use crate::http::sse;
 use crate::http::streams::{Opened, Streams};
@@ -74,12 +74,14 @@ async fn run(
     Extension(calls): Extension<Arc<Calls>>,
     Extension(streams): Extension<Arc<Streams>>,
     Path(session): Path<String>,
-    headers: HeaderMap,
-    Body(mut asked): Body<ClientRun>,
+    request: Request,
 ) -> Result<Response, Problem> {
+    let reading = sse::is_asked_for(request.headers()).then(|| Reading::of(&request));
+    let Body::<ClientRun>(mut asked) = Body::from_request(request, &app).await?;
     let id = asked.run.id.take();
-    if sse::is_asked_for(&headers) {
-        let place = match streams.open(&owner, Some(&session), asked.stream()?)? {
+    if let Some(reading) = reading {
+        let opened = streams.open(&owner, Some(&session), asked.stream()?, reading.end())?;
+        let place = match opened {
             Opened::Known(stream) => return stream.resumed(0).await,
             Opened::Free(place) => place,
         };

@@ -4,7 +4,10 @@ mod copies;
 mod follow;
 mod link;
 mod order;
+mod session;
 mod stream;
+
+use std::path::Path;
 
 use super::args::{Global, ServerArgs};
 use super::exit::Usage;
@@ -14,10 +17,19 @@ pub(super) use copies::{copy, forget};
 pub(super) use follow::{Follower, Run, Told, follow, plain};
 pub(super) use link::Link;
 pub(super) use order::Order;
+pub(super) use session::RemoteSession;
 
 /// The variables that name a server, as its clients for Python and Node read them.
 const URL: &str = "BELLJAR_URL";
 const KEY: &str = "BELLJAR_KEY";
+
+/// The name of a session on a server, given where a file is given on this machine.
+pub(super) fn session_name(given: &Path) -> Result<&str, Usage> {
+    given.to_str().filter(|name| !name.is_empty()).ok_or_else(|| {
+        Usage::new(format!("{} is not the name of a session", given.display()))
+            .hint("give 1 to 64 letters, digits, - and _")
+    })
+}
 
 impl ServerArgs {
     /// The chosen server. `local` are the options that need code to run on this machine, and

@@ -8,6 +8,7 @@ mod figures;
 mod lines;
 mod named;
 mod options;
+mod seat;
 mod show;
 
 use std::io::IsTerminal;
@@ -17,16 +18,15 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 
 use anyhow::Context;
-use belljar::{Outcome, Request, Runtime, Session};
+use belljar::{Outcome, Request, Runtime};
 
 use super::args::Global;
 use super::exit::{self, Exit, Usage};
-use super::input::ask_person;
 use super::interrupt::Interrupt;
 use super::options::directory;
 use super::printer::{OutputError, Printer, Tone};
 use super::run::Live;
-use super::session_file::{SessionFile, founding};
+use super::session_file::SessionFile;
 use super::text::plain;
 use super::{engine, source};
 use block::{Block, is_idle};
@@ -36,6 +36,7 @@ use figures::Figures;
 use lines::{Ask, Entered, Lines};
 use named::Named;
 pub(super) use options::ReplArgs;
+use seat::{Place, Seat};
 
 /// Reads lines and runs them until the user leaves.
 pub(super) fn repl(
@@ -43,12 +44,29 @@ pub(super) fn repl(
     global: &Global,
     printer: &Arc<Printer>,
 ) -> anyhow::Result<Exit> {
+    #[cfg(feature = "server")]
+    let link = args.link(global)?;
     let request = args.request()?;
     directory(&args.out)?;
+    #[cfg(feature = "server")]
+    if let Some(link) = link {
+        return talk(Place::Elsewhere(Arc::new(link)), request, args, printer);
+    }
     let runtime = engine::start(global, printer)?;
-    if let Some(locking) = args.lockdown.begin(&runtime, printer) {
+    lock(&runtime, &request, &args, printer)?;
+    talk(Place::Here(runtime), request, args, printer)
+}
+
+/// Locks this process down.
+fn lock(
+    runtime: &Runtime,
+    request: &Request,
+    args: &ReplArgs,
+    printer: &Arc<Printer>,
+) -> anyhow::Result<()> {
+    if let Some(locking) = args.lockdown.begin(runtime, printer) {
         // %checkpoint, %restore and %save name files by paths that are relative to it.
-        let mut locking = locking.keep_inputs(&request).keep_directory(Path::new("."));
+        let mut locking = locking.keep_inputs(request).keep_directory(Path::new("."));
         if let Some(session) = &args.session {
             locking = locking.keep_replaced(session);
         }
@@ -62,6 +80,16 @@ pub(super) fn repl(
         }
         locking.lock()?;
     }
+    Ok(())
+}
+
+/// Talks with the user until they leave.
+fn talk(
+    place: Place,
+    request: Request,
+    args: ReplArgs,
+    printer: &Arc<Printer>,
+) -> anyhow::Result<Exit> {
     let reactor = engine::reactor()?;
     let foreground = Arc::new(Foreground::default());
     let interrupt = {
@@ -72,13 +100,13 @@ pub(super) fn repl(
         let opened = tokio::select! {
             biased;
             exit = interrupt.arrived() => return Ok(exit),
-            opened = open(&runtime, request, &args, printer) => opened?,
+            opened = place.open(request, &args, printer) => opened?,
         };
         let (file, session, request) = opened;
         let mut repl = Repl {
             sessions: Named::new(session),
             completing: None,
-            runtime,
+            place,
             request,
             figures: Figures::new(args.out),
             is_typed: std::io::stdin().is_terminal() && printer.out_is_terminal(),
@@ -95,33 +123,10 @@ pub(super) fn repl(
     ended
 }
 
-/// The initial session with its file, and the options for each line.
-async fn open(
-    runtime: &Runtime,
-    mut request: Request,
-    args: &ReplArgs,
-    printer: &Arc<Printer>,
-) -> anyhow::Result<(Option<SessionFile>, Session, Request)> {
-    let Some(path) = args.session.clone() else {
-        let session = runtime.session(founding(&mut request)).await?;
-        session.validate(&request)?;
-        return Ok((None, session, request));
-    };
-    let waiting = Arc::clone(printer);
-    let claiming = tokio::task::spawn_blocking(move || SessionFile::wait_for(&path, &waiting));
-    let file = claiming.await.context("cannot wait on a thread")??;
-    let (session, is_restored) = file.open(runtime, &mut request).await?;
-    if is_restored {
-        let runs = session.execution().await;
-        printer.note(&format!("{}: the state after run {runs}", file.path().display()));
-    }
-    Ok((Some(file), session, request))
-}
-
 /// The target of Ctrl-C.
 #[derive(Default)]
 struct Foreground {
-    running: Mutex<Option<Session>>,
+    running: Mutex<Option<Seat>>,
     /// At a terminal, Ctrl-C stops running code but never the prompt.
     is_typed: AtomicBool,
 }
@@ -130,21 +135,21 @@ impl Foreground {
     /// Interrupts running code. Returns false if Ctrl-C is to end the command.
     fn interrupt(&self) -> bool {
         let running = self.running.lock().unwrap_or_else(PoisonError::into_inner);
-        let interrupted = running.as_ref().is_some_and(Session::interrupt);
+        let interrupted = running.as_ref().is_some_and(Seat::interrupt);
         interrupted || self.is_typed.load(Ordering::Relaxed)
     }
 
-    fn set(&self, session: Option<&Session>) {
+    fn set(&self, session: Option<&Seat>) {
         *self.running.lock().unwrap_or_else(PoisonError::into_inner) = session.cloned();
     }
 }
 
 /// A prompt and its sessions.
 struct Repl<'a> {
-    runtime: Runtime,
+    place: Place,
     sessions: Named,
     /// The session that completes the current line.
-    completing: Option<Arc<Session>>,
+    completing: Option<Arc<Seat>>,
     /// The options for each line, without code.
     request: Request,
     figures: Figures,
@@ -216,7 +221,7 @@ impl Repl<'_> {
         self.printer.note(&format!(
             "belljar {}, image {}; %help lists the commands",
             env!("CARGO_PKG_VERSION"),
-            self.sessions.current().info().image
+            self.sessions.current().image()
         ));
         Lines::typed(tokio::runtime::Handle::current())
     }
@@ -276,17 +281,14 @@ impl Repl<'_> {
     async fn run(&mut self, code: String) -> anyhow::Result<ControlFlow<Exit, Option<Outcome>>> {
         let session = self.sessions.current().clone();
         let live = Arc::new(Live::new(Arc::clone(self.printer)));
-        let mut request = self.request.clone().watch(live.clone());
-        if self.is_typed {
-            request = ask_person(request, self.printer);
-        }
+        let mut request = self.request.clone();
         request.code = code;
         self.foreground.set(Some(&session));
         let ran = tokio::select! {
             biased;
             exit = self.interrupt.arrived() => return Ok(ControlFlow::Break(exit)),
             error = live.failed() => return Err(error),
-            ran = session.run(request) => ran,
+            ran = session.run(request, &live, self.is_typed, self.printer) => ran,
         };
         self.foreground.set(None);
         if let Some(error) = live.take() {
@@ -295,7 +297,7 @@ impl Repl<'_> {
         let outcome = match ran {
             Ok(outcome) => outcome,
             Err(error) => {
-                self.survive(Some(error.into()))?;
+                self.survive(Some(error))?;
                 return Ok(ControlFlow::Continue(None));
             }
         };
@@ -330,7 +332,7 @@ impl Repl<'_> {
         let saved = match &self.file {
             Some(file) => {
                 let name = file.path().display();
-                let saved = file.save(session).await;
+                let saved = session.checkpoint(file).await;
                 if saved.is_ok() {
                     let note = format!("saved {} to {name}", self.sessions.name());
                     self.printer.note(&self.printer.paint_note(Tone::Faint, &note));
@@ -339,7 +341,7 @@ impl Repl<'_> {
             }
             None => Ok(()),
         };
-        self.sessions.close();
+        self.sessions.end().await;
         let exit = talked?;
         saved?;
         Ok(exit)

@@ -25,6 +25,10 @@ use super::interrupt::Interrupt;
 use super::options::directory;
 use super::printer::Printer;
 use super::receipt::{self, Draft, PrivateKey};
+#[cfg(feature = "server")]
+use super::remote;
+#[cfg(feature = "server")]
+pub(super) use elsewhere::Shown;
 use live::EventSink;
 pub(super) use live::Live;
 pub(super) use options::RunArgs;
@@ -50,6 +54,7 @@ pub(super) fn run(args: RunArgs, global: &Global, printer: &Arc<Printer>) -> any
         return elsewhere::run(elsewhere::Task {
             link,
             request,
+            session: session.as_deref().map(remote::session_name).transpose()?,
             live,
             can_ask,
             json,

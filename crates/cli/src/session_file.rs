@@ -107,14 +107,20 @@ impl SessionFile {
 
     /// Saves the session, unless the file is something else.
     pub(super) async fn save(&self, session: &Session) -> anyhow::Result<()> {
+        self.check()?;
+        Ok(session.checkpoint(&self.path).await?)
+    }
+
+    /// Refuses to replace something else than a session.
+    pub(super) fn check(&self) -> Result<(), Usage> {
         let mut start = [0; MAGIC.len()];
         let found = File::open(&self.path).and_then(|mut file| file.read_exact(&mut start));
         let is_free = matches!(&found, Err(e) if e.kind() == io::ErrorKind::NotFound);
         if !is_free && start != MAGIC {
             let message = format!("{} exists and is not a session", self.path.display());
-            return Err(Usage::new(message).hint("name another file").into());
+            return Err(Usage::new(message).hint("name another file"));
         }
-        Ok(session.checkpoint(&self.path).await?)
+        Ok(())
     }
 
     fn explain(&self, error: Error) -> anyhow::Error {

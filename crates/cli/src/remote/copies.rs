@@ -18,7 +18,8 @@ use super::link::{Ask, Link, SILENCE};
 use super::order::random;
 
 /// Characters of a path that a URL has as they are.
-const PLAIN: &AsciiSet = &NON_ALPHANUMERIC.remove(b'/').remove(b'-').remove(b'_').remove(b'~');
+pub(super) const PLAIN: &AsciiSet =
+    &NON_ALPHANUMERIC.remove(b'/').remove(b'-').remove(b'_').remove(b'~');
 
 /// How long copying may take: this, and the time for so many bytes per second.
 const PATIENCE: Duration = Duration::from_mins(2);

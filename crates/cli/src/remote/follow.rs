@@ -54,7 +54,7 @@ type Question<'a> = Option<(String, Pin<Box<dyn Future<Output = Option<String>> 
 /// goes on for half a minute, unless [`Run::end`] ends it.
 pub(crate) async fn follow(
     link: &Link,
-    run: &Run<'_>,
+    run: &Run,
     mut order: Order,
     told: Told,
     asks: bool,
@@ -135,18 +135,14 @@ pub(crate) async fn follow(
     }
 }
 
-/// The path that starts a run, and the id of its stream.
-pub(crate) struct Run<'a> {
-    path: &'a str,
+/// The id of a run's stream.
+pub(crate) struct Run {
     stream: String,
 }
 
-impl<'a> Run<'a> {
-    pub(crate) fn at(path: &'a str) -> io::Result<Self> {
-        Ok(Self {
-            path,
-            stream: random()?,
-        })
+impl Run {
+    pub(crate) fn new() -> io::Result<Self> {
+        Ok(Self { stream: random()? })
     }
 
     /// Ends a run whose caller no longer awaits its outcome.
@@ -161,7 +157,7 @@ impl<'a> Run<'a> {
 /// which was first sent at `sent`.
 async fn open(
     link: &Link,
-    run: &Run<'_>,
+    run: &Run,
     seen: u64,
     sent: Option<Instant>,
     (body, media): (&Bytes, &str),
@@ -191,7 +187,7 @@ async fn open(
         silence: order.silence,
         // Whether it has arrived is asked for first.
         is_repeatable: false,
-        ..Ask::new(Method::POST, run.path)
+        ..Ask::new(Method::POST, &order.path)
     };
     Ok(Events::of(link.ask(&ask).await?.into_body()))
 }
@@ -226,7 +222,8 @@ fn call(link: &Link, event: &Sent) -> Result<String, RemoteError> {
     id.map(str::to_owned).ok_or_else(|| link.strange(StatusCode::OK))
 }
 
-fn is_id(id: &str) -> bool {
+/// Whether a text is an id, which may be part of a path.
+pub(super) fn is_id(id: &str) -> bool {
     !id.is_empty()
         && id.len() <= MAX_ID
         && id.bytes().all(|byte| byte.is_ascii_alphanumeric() || byte == b'-')
@@ -246,7 +243,7 @@ pub(crate) async fn plain(link: &Link, order: &Order) -> Result<Answer, RemoteEr
         silence: order.silence,
         // It does nothing outside of its sandbox.
         is_repeatable: true,
-        ..Ask::new(Method::POST, "/v1/runs")
+        ..Ask::new(Method::POST, &order.path)
     };
     read(link, link.json(&ask).await?)
 }

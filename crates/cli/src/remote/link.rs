@@ -227,7 +227,7 @@ impl Link {
     }
 
     /// Reads a body to its end.
-    async fn read(
+    pub(super) async fn read(
         &self,
         mut body: Incoming,
         most: u64,

@@ -21,6 +21,8 @@ const LONGEST_RUN: Duration = Duration::from_mins(10);
 
 /// A request for a server.
 pub(crate) struct Order {
+    /// Where it is sent.
+    pub(super) path: String,
     json: Map<String, Value>,
     /// Names and contents of large files.
     large: Vec<(String, Vec<u8>)>,
@@ -33,26 +35,29 @@ pub(crate) struct Order {
 impl Order {
     /// The order for a request of this process.
     pub(crate) fn of(request: &Request) -> anyhow::Result<Self> {
-        if str::from_utf8(&request.stdin).is_err() {
-            return Err(Usage::new("a server takes standard input as UTF-8 text only")
-                .hint("pass the bytes as a file, with --file")
-                .into());
-        }
-        let asked = RunRequest::of(request).map_err(Error::from)?;
-        Self::from(asked)
+        Self::from(asked(request)?)
+    }
+
+    /// The same for a path that takes no form.
+    pub(super) fn at(path: String, request: &Request) -> anyhow::Result<Self> {
+        Self::build(path, asked(request)?, u64::MAX)
     }
 
     /// The order for a request in JSON, with the files of this machine that it names.
-    pub(crate) fn from(mut asked: RunRequest) -> anyhow::Result<Self> {
+    pub(crate) fn from(asked: RunRequest) -> anyhow::Result<Self> {
+        Self::build("/v1/runs".to_owned(), asked, INLINE)
+    }
+
+    fn build(path: String, mut asked: RunRequest, inline_bytes: u64) -> anyhow::Result<Self> {
         let mut large = Vec::new();
         let named = std::mem::take(&mut asked.files);
         for (name, source) in named {
-            let FileSource::Bytes(ByteSource::Path(path)) = source else {
+            let FileSource::Bytes(ByteSource::Path(source)) = source else {
                 asked.files.insert(name, source);
                 continue;
             };
-            let bytes = read(&path)?;
-            if bytes.len() as u64 > INLINE && is_plain(&name) {
+            let bytes = read(&source)?;
+            if bytes.len() as u64 > inline_bytes && is_plain(&name) {
                 large.push((name, bytes));
             } else {
                 asked.files.insert(name, inline(bytes));
@@ -64,6 +69,7 @@ impl Order {
             return Err(Usage::new("the request has no form in JSON").into());
         };
         Ok(Self {
+            path,
             json,
             large,
             mark: random()?,
@@ -104,6 +110,16 @@ impl Order {
         form.extend_from_slice(format!("\r\n--{mark}--\r\n").as_bytes());
         (form.into(), format!("multipart/form-data; boundary={mark}"))
     }
+}
+
+/// The JSON of a request of this process.
+fn asked(request: &Request) -> anyhow::Result<RunRequest> {
+    if str::from_utf8(&request.stdin).is_err() {
+        return Err(Usage::new("a server takes standard input as UTF-8 text only")
+            .hint("pass the bytes as a file, with --file")
+            .into());
+    }
+    Ok(RunRequest::of(request).map_err(Error::from)?)
 }
 
 fn read(path: &Path) -> Result<Vec<u8>, Error> {

@@ -5,8 +5,6 @@ use std::io::{self, Write};
 use std::path::{Path, PathBuf};
 
 use anyhow::Context;
-use belljar::Error;
-use belljar::error::SessionError;
 
 use super::command::{COMMANDS, Command, usage};
 use super::{Repl, show};
@@ -47,36 +45,23 @@ impl Repl<'_> {
         let mut rows = Vec::new();
         for (name, session, is_current) in self.sessions.iter() {
             let mark = if is_current { "*" } else { "" };
-            let runs = count(session.execution().await, "run");
-            rows.push([mark.to_owned(), plain(name), runs, plain(&session.info().image)]);
+            let runs = count(session.execution().await?, "run");
+            rows.push([mark.to_owned(), plain(name), runs, session.image()]);
         }
         self.lines_of(&table(&rows))
     }
 
     async fn switch(&mut self, name: &str) -> anyhow::Result<()> {
         self.sessions.switch(name)?;
-        let runs = count(self.sessions.current().execution().await, "run");
+        let runs = count(self.sessions.current().execution().await?, "run");
         self.printer.note(&format!("now in {}, after {runs}", plain(name)));
         Ok(())
     }
 
     async fn rewind(&mut self, execution: u64) -> anyhow::Result<()> {
         let session = self.sessions.current();
-        let before = session.execution().await;
-        session.rewind(execution).await.map_err(|error| match error {
-            Error::Session(SessionError::NoState {
-                execution, known, ..
-            }) => {
-                // The user knows the session only by its name.
-                let error = SessionError::NoState {
-                    id: self.sessions.name().to_owned(),
-                    execution,
-                    known,
-                };
-                Usage::new(error.to_string()).hint("%history lists the runs").into()
-            }
-            error => anyhow::Error::from(error),
-        })?;
+        let before = session.execution().await?;
+        session.rewind(execution, self.sessions.name()).await?;
         let forgotten = count(before.saturating_sub(execution), "run");
         self.printer.note(&match execution {
             0 => format!("back at the beginning; forgot {forgotten}"),
@@ -99,7 +84,7 @@ impl Repl<'_> {
         let Some(file) = taken.as_ref().or(self.file.as_ref()) else {
             return Ok(());
         };
-        file.save(self.sessions.current()).await?;
+        self.sessions.current().checkpoint(file).await?;
         let bytes = file.path().metadata().map_or(0, |meta| meta.len());
         let name = path.display();
         self.printer.note(&format!("saved {} to {name}, {}", self.sessions.name(), size(bytes)));
@@ -107,11 +92,11 @@ impl Repl<'_> {
     }
 
     async fn restore(&mut self, path: &Path) -> anyhow::Result<()> {
-        let session = self.runtime.restore(path).await?;
+        let session = self.place.restore(path).await?;
         let stem = path.file_stem().unwrap_or_default().to_string_lossy().replace(' ', "-");
         let name = self.sessions.free_name(None, &stem)?;
         let left = self.sessions.name().to_owned();
-        let runs = count(session.execution().await, "run");
+        let runs = count(session.execution().await?, "run");
         self.printer.note(&format!(
             "now in {}, after {runs}; %switch {} goes back",
             plain(&name),
@@ -159,7 +144,7 @@ impl Repl<'_> {
 
     fn limits(&self) -> anyhow::Result<()> {
         let bounds = self.sessions.current().bounds();
-        self.lines_of(&table(&show::limits(&bounds, &self.request.limits)))
+        self.lines_of(&table(&show::limits(bounds.as_ref(), &self.request.limits)))
     }
 
     fn help(&self) -> anyhow::Result<()> {
@@ -173,7 +158,7 @@ impl Repl<'_> {
 
     async fn inspect(&self, name: &str, detail: bool) -> anyhow::Result<()> {
         let session = self.sessions.current();
-        let found = session.inspect(name, name.chars().count(), detail).await?;
+        let found = session.inspect(name, detail).await?;
         let found = found.ok_or_else(|| Usage::new(format!("{name} is not defined")))?;
         Ok(self.printer.line(&show::inspection(&found))?)
     }

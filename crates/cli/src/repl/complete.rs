@@ -2,7 +2,6 @@
 
 use std::sync::{Weak, mpsc};
 
-use belljar::Session;
 use rustyline::completion::{Completer, FilenameCompleter, Pair};
 use rustyline::highlight::Highlighter;
 use rustyline::hint::Hinter;
@@ -11,13 +10,14 @@ use rustyline::{Context, Helper};
 use tokio::runtime::Handle;
 
 use super::command::COMMANDS;
+use super::seat::Seat;
 
 const INDENT: &str = "    ";
 
 /// The source of names for completion.
 pub(super) struct Scope {
     /// Weak, so that an unfinished line does not keep the session when the command ends.
-    pub session: Weak<Session>,
+    pub session: Weak<Seat>,
     /// Names of all sessions.
     pub names: Vec<String>,
     /// Lines of the block before the current one.
@@ -59,12 +59,12 @@ impl Completion {
             let _ = answer.send(session.complete(&code, cursor).await);
         });
         // If the command ends meanwhile, there is no answer.
-        let found = answered.recv().ok()?.ok()?;
-        let start = found.start.checked_sub(earlier.chars().count())?;
+        let (start, matches) = answered.recv().ok()??;
+        let start = start.checked_sub(earlier.chars().count())?;
         let places = before.char_indices().map(|(at, _)| at);
         let start = places.chain([before.len()]).nth(start)?;
         // A guest chose these names, and they are shown on the terminal.
-        let names = found.matches.into_iter().filter(|name| name.chars().all(is_name));
+        let names = matches.into_iter().filter(|name| name.chars().all(is_name));
         Some((start, names.collect()))
     }
 }

@@ -5,7 +5,12 @@ use std::io::{self, Write};
 use std::path::{Path, PathBuf};
 
 use anyhow::Context;
-use belljar::{Outcome, Session};
+use belljar::Outcome;
+
+use super::seat::Seat;
+
+/// Bytes of one run's figures: a server may be hostile.
+const MAX_BYTES: usize = 256 << 20;
 
 /// A directory for figures.
 #[derive(Debug)]
@@ -21,12 +26,14 @@ impl Figures {
     /// Saves the figures of a run, and returns their paths.
     pub(super) async fn save(
         &self,
-        session: &Session,
+        session: &Seat,
         outcome: &Outcome,
     ) -> anyhow::Result<Vec<PathBuf>> {
-        let mut saved = Vec::with_capacity(outcome.plots.len());
+        let (mut saved, mut left) = (Vec::with_capacity(outcome.plots.len()), MAX_BYTES);
         for plot in &outcome.plots {
             let bytes = session.read(&plot.path).await?;
+            left =
+                left.checked_sub(bytes.len()).context("the figures of this run are too large")?;
             let name = Path::new(&plot.path).file_name().unwrap_or_default();
             let written = std::fs::create_dir_all(&self.dir)
                 .and_then(|()| create(&self.dir, Path::new(name), &bytes));

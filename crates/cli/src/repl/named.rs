@@ -1,24 +1,23 @@
 //! The sessions of a prompt by name.
 
-use belljar::Session;
-
+use super::seat::Seat;
 use crate::exit::Usage;
 
 /// Named sessions, one of which is current.
 pub(super) struct Named {
-    all: Vec<(String, Session)>,
+    all: Vec<(String, Seat)>,
     current: usize,
 }
 
 impl Named {
-    pub(super) fn new(first: Session) -> Self {
+    pub(super) fn new(first: Seat) -> Self {
         Self {
             all: vec![("main".to_owned(), first)],
             current: 0,
         }
     }
 
-    pub(super) fn current(&self) -> &Session {
+    pub(super) fn current(&self) -> &Seat {
         &self.all[self.current].1
     }
 
@@ -31,7 +30,7 @@ impl Named {
     }
 
     /// All sessions in order of creation, and whether each is the current one.
-    pub(super) fn iter(&self) -> impl Iterator<Item = (&str, &Session, bool)> {
+    pub(super) fn iter(&self) -> impl Iterator<Item = (&str, &Seat, bool)> {
         let marked = self.all.iter().enumerate();
         marked.map(|(at, (name, session))| (name.as_str(), session, at == self.current))
     }
@@ -54,7 +53,7 @@ impl Named {
     }
 
     /// Adds a session and makes it current.
-    pub(super) fn add(&mut self, name: String, session: Session) {
+    pub(super) fn add(&mut self, name: String, session: Seat) {
         self.all.push((name, session));
         self.current = self.all.len() - 1;
     }
@@ -75,9 +74,9 @@ impl Named {
     }
 
     /// Ends all sessions.
-    pub(super) fn close(&self) {
+    pub(super) async fn end(&self) {
         for (_, session) in &self.all {
-            session.close();
+            session.end().await;
         }
     }
 }

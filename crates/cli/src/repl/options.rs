@@ -6,14 +6,18 @@ use belljar::Request;
 use belljar::request::{Capture, Echo};
 use clap::{Args, ValueHint};
 
+#[cfg(feature = "server")]
+use crate::args::{Global, ServerArgs};
 use crate::exit::Usage;
 use crate::lockdown::LockdownArgs;
 use crate::options::{Bounds, Given, deterministic, figure_format, image, whole};
+#[cfg(feature = "server")]
+use crate::remote::Link;
 
 #[derive(Debug, Args)]
 pub(crate) struct ReplArgs {
     /// Continue the session in this file, and save the current session to it at the end; the file
-    /// is created if missing
+    /// is created if missing. With --server, this is the name of a session on the server
     #[arg(long, value_name = "FILE", value_hint = ValueHint::FilePath)]
     pub(super) session: Option<PathBuf>,
     /// Save figures into this directory, which is created if needed; existing files are not
@@ -28,6 +32,9 @@ pub(crate) struct ReplArgs {
     input: Input,
     #[command(flatten)]
     bounds: Bounds,
+    #[cfg(feature = "server")]
+    #[command(flatten)]
+    server: ServerArgs,
     #[command(flatten)]
     pub(super) lockdown: LockdownArgs,
 }
@@ -47,6 +54,12 @@ struct Input {
 }
 
 impl ReplArgs {
+    /// The server that runs the code, if there is one.
+    #[cfg(feature = "server")]
+    pub(super) fn link(&self, global: &Global) -> Result<Option<Link>, Usage> {
+        self.server.link(global, &self.lockdown, &[("--mount", self.input.given.has_mounts())])
+    }
+
     /// The request for each line, without code, and for a new session.
     pub(super) fn request(&self) -> Result<Request, Usage> {
         let mut request = self.input.given.request()?;

@@ -4,9 +4,9 @@ use std::path::PathBuf;
 use std::time::Duration;
 
 use belljar::request::RunLimits;
-use belljar::session::{HistoryEntry, Inspection};
 use belljar::{Outcome, RequestLimits};
 
+use super::seat::{Described, PastRun};
 use crate::printer::Printer;
 use crate::run;
 use crate::text::{duration, plain, plain_lines, shorten, size};
@@ -58,7 +58,7 @@ pub(super) fn time(outcome: &Outcome) -> String {
 }
 
 /// A run's number, result, time, and code.
-pub(super) fn entry(entry: &HistoryEntry) -> [String; 4] {
+pub(super) fn entry(entry: &PastRun) -> [String; 4] {
     let mut lines = entry.code.lines().filter(|line| !line.trim().is_empty());
     let mut code = plain(&shorten(lines.next().unwrap_or(""), MAX_CODE));
     if lines.next().is_some() {
@@ -70,7 +70,7 @@ pub(super) fn entry(entry: &HistoryEntry) -> [String; 4] {
 
 /// Describes an object: its signature and documentation, or else its value; and its source if
 /// requested.
-pub(super) fn inspection(found: &Inspection) -> String {
+pub(super) fn inspection(found: &Described) -> String {
     let (called, said) = match &found.signature {
         Some(signature) => (signature, found.doc.as_deref().unwrap_or_default()),
         None => (&found.name, found.text.as_str()),
@@ -85,19 +85,32 @@ pub(super) fn inspection(found: &Inspection) -> String {
     text
 }
 
-/// The limits of a run with the limits `asked`, in a session with these `bounds`.
-pub(super) fn limits(bounds: &RunLimits, asked: &RequestLimits) -> Vec<[String; 3]> {
-    let fuel = asked.fuel.or(bounds.fuel);
-    let row = |name: &str, value: String, of: &str| [name.to_owned(), value, of.to_owned()];
-    let timeout = asked.timeout.unwrap_or(bounds.timeout);
-    let fuel = fuel.map_or_else(|| "limited by time alone".to_owned(), grouped);
+/// The limits of a run with the limits `asked`, in a session with these `bounds`, unless they are
+/// a server's.
+pub(super) fn limits(bounds: Option<&RunLimits>, asked: &RequestLimits) -> Vec<[String; 3]> {
+    let row = |name: &str, value: Option<String>, of: &str| {
+        [
+            name.to_owned(),
+            value.unwrap_or_else(|| "as the server sets it".to_owned()),
+            of.to_owned(),
+        ]
+    };
+    let timeout = asked.timeout.or(bounds.map(|bounds| bounds.timeout));
+    let fuel = match (asked.fuel, bounds) {
+        (Some(fuel), _) => Some(grouped(fuel)),
+        (None, Some(bounds)) => {
+            Some(bounds.fuel.map_or_else(|| "limited by time alone".to_owned(), grouped))
+        }
+        (None, None) => None,
+    };
+    let output = asked.output.or(bounds.map(|bounds| bounds.output));
     vec![
-        row("time", duration(timeout), "each run"),
+        row("time", timeout.map(duration), "each run"),
         row("fuel", fuel, "each run"),
-        row("output", size(asked.output.unwrap_or(bounds.output)), "each run, of each stream"),
-        row("memory", size(bounds.memory), "the session, above its image"),
-        row("workspace", size(bounds.workspace), "the session"),
-        row("files", grouped(bounds.files), "the session"),
+        row("output", output.map(size), "each run, of each stream"),
+        row("memory", bounds.map(|bounds| size(bounds.memory)), "the session, above its image"),
+        row("workspace", bounds.map(|bounds| size(bounds.workspace)), "the session"),
+        row("files", bounds.map(|bounds| grouped(bounds.files)), "the session"),
     ]
 }
 

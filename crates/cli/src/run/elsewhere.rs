@@ -13,13 +13,14 @@ use belljar::request::RunLimits;
 use serde_json::Value;
 
 use super::live::Live;
+use super::session::restarted;
 use super::summary::Files;
 use super::{report, watch};
 use crate::engine;
 use crate::exit::Exit;
 use crate::input::Person;
 use crate::printer::Printer;
-use crate::remote::{self, Follower, Link, Order, Told};
+use crate::remote::{self, Follower, Link, Order, RemoteSession, Told};
 
 /// How long ending a run on the server may take.
 const FAREWELL: Duration = Duration::from_secs(2);
@@ -28,6 +29,8 @@ const FAREWELL: Duration = Duration::from_secs(2);
 pub(super) struct Task<'a> {
     pub link: Link,
     pub request: Request,
+    /// The name of the session to run in.
+    pub session: Option<&'a str>,
     pub live: Arc<Live>,
     pub can_ask: bool,
     pub json: bool,
@@ -38,17 +41,15 @@ pub(super) struct Task<'a> {
 pub(super) fn run(task: Task<'_>) -> anyhow::Result<Exit> {
     let Task {
         link,
-        request,
+        mut request,
+        session,
         live,
         can_ask,
         json,
         out,
         printer,
     } = task;
-    let order = Order::of(&request)?;
-    // The files that were sent do not count in the limit.
-    let workspace = request.limits.workspace.unwrap_or(RunLimits::default().workspace);
-    let most = workspace.saturating_add(order.size());
+    let link = Arc::new(link);
     let told = if live.wants_events() {
         Told::Everything
     } else if json {
@@ -56,14 +57,31 @@ pub(super) fn run(task: Task<'_>) -> anyhow::Result<Exit> {
     } else {
         Told::Output
     };
-    let run = remote::Run::at("/v1/runs")?;
+    let run = remote::Run::new()?;
     let ran = watch(&live, async || {
         let shown = Shown::new(&live, told, printer);
+        let session = match session {
+            Some(name) => Some(open(&link, name, &mut request, printer).await?),
+            None => None,
+        };
+        let (order, workspace) = match &session {
+            // The session's own limit is not known.
+            Some(session) => (session.order(&request)?, RunLimits::CEILINGS.workspace),
+            None => {
+                let asked = request.limits.workspace;
+                (Order::of(&request)?, asked.unwrap_or(RunLimits::default().workspace))
+            }
+        };
+        // The files that were sent do not count in the limit.
+        let most = workspace.saturating_add(order.size());
         let answer = remote::follow(&link, &run, order, told, can_ask, &shown).await?;
         shown.rest(&answer.outcome.stderr);
-        let copied = match (out, &answer.run) {
-            (Some(out), Some(id)) => {
-                let files = format!("/v1/runs/{id}/files");
+        let files = match (&session, &answer.run) {
+            (Some(session), _) => Some(session.files_path()),
+            (None, run) => run.as_ref().map(|id| format!("/v1/runs/{id}/files")),
+        };
+        let copied = match (out, files) {
+            (Some(out), Some(files)) => {
                 remote::copy(&link, &files, &answer.outcome.files, out, most).await.map(Some)
             }
             (out, _) => Ok(out.map(|_| Vec::new())),
@@ -81,14 +99,31 @@ pub(super) fn run(task: Task<'_>) -> anyhow::Result<Exit> {
         ControlFlow::Continue(done) => done,
         ControlFlow::Break(exit) => return Ok(exit),
     };
-    let files = Files::of(out, &copied).unwrap_or(Files::ThrownAway);
-    report(printer, &outcome, json, files)?;
+    let fate = session.map_or(Files::ThrownAway, |name| Files::Kept(Path::new(name)));
+    report(printer, &outcome, json, Files::of(out, &copied).unwrap_or(fate))?;
+    if let Some(name) = session.filter(|_| !json) {
+        restarted(&outcome, Path::new(name), printer);
+    }
     copied.context("the run is done, but its files could not all be copied")?;
     Ok(if outcome.success {
         Exit::Success
     } else {
         Exit::Found
     })
+}
+
+/// Opens the session with this name, and creates it if it is missing.
+async fn open(
+    link: &Arc<Link>,
+    name: &str,
+    request: &mut Request,
+    printer: &Printer,
+) -> anyhow::Result<RemoteSession> {
+    let (session, is_new) = RemoteSession::open(link, Some(name), request).await?;
+    if is_new {
+        printer.note(&format!("new session {name}"));
+    }
+    Ok(session)
 }
 
 /// Shows what happens during a run.
@@ -101,7 +136,12 @@ pub(crate) struct Shown<'a> {
 }
 
 impl<'a> Shown<'a> {
-    pub(crate) fn new(live: &'a Live, told: Told, printer: &Arc<Printer>) -> Self {
+    /// Shows output only.
+    pub(crate) fn output(live: &'a Live, printer: &Arc<Printer>) -> Self {
+        Self::new(live, Told::Output, printer)
+    }
+
+    fn new(live: &'a Live, told: Told, printer: &Arc<Printer>) -> Self {
         Self {
             live,
             told,
@@ -111,7 +151,7 @@ impl<'a> Shown<'a> {
     }
 
     /// Shows the end of standard error that has no events of its own: the traceback.
-    pub(crate) fn rest(&self, stderr: &str) {
+    fn rest(&self, stderr: &str) {
         if self.told == Told::Everything
             && let Some(rest) = self.stderr.get().and_then(|shown| stderr.get(shown..))
             && !rest.is_empty()

@@ -29,7 +29,8 @@ pub(crate) struct RunArgs {
     args: Vec<String>,
     /// Run in the session in this file, and save it afterwards; the file is created if missing.
     /// Image, mounts, --memory, --workspace-limit, --file-limit and --deterministic are fixed when
-    /// the session is created. Concurrent runs with the same file wait for each other
+    /// the session is created. Concurrent runs with the same file wait for each other. With
+    /// --server, this is the name of a session on the server
     #[arg(long, value_name = "FILE", value_hint = ValueHint::FilePath, help_heading = "Session")]
     pub(super) session: Option<PathBuf>,
     #[command(flatten)]
@@ -172,11 +173,8 @@ impl RunArgs {
     /// The server that runs the code, if there is one.
     #[cfg(feature = "server")]
     pub(super) fn link(&self, global: &Global) -> Result<Option<Link>, Usage> {
-        let local = [
-            ("--mount", self.input.given.has_mounts()),
-            ("--session", self.session.is_some()),
-            ("--receipt", self.receipt.is_some()),
-        ];
+        let local =
+            [("--mount", self.input.given.has_mounts()), ("--receipt", self.receipt.is_some())];
         self.server.link(global, &self.lockdown, &local)
     }
 

@@ -77,7 +77,7 @@ async fn claim(path: &Path, printer: &Arc<Printer>) -> anyhow::Result<SessionFil
 }
 
 /// Reports that the run did not change the session.
-fn restarted(outcome: &Outcome, path: &Path, printer: &Printer) {
+pub(super) fn restarted(outcome: &Outcome, path: &Path, printer: &Printer) {
     let lost = outcome.session.as_ref().is_some_and(|session| session.interpreter_restarted);
     if lost {
         printer.note(&format!(

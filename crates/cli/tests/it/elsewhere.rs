@@ -1,4 +1,4 @@
-//! Commands on a server: the tests of `run` and `batch` again, and failures of the server.
+//! Commands on a server: the tests of `run`, `repl` and `batch` again, and failures of the server.
 
 use std::net::{TcpListener, TcpStream};
 use std::sync::OnceLock;
@@ -7,8 +7,14 @@ use super::*;
 
 #[path = "batch.rs"]
 mod batch;
+#[path = "calls.rs"]
+mod calls;
+#[path = "repl.rs"]
+mod repl;
 #[path = "run.rs"]
 mod run;
+
+use calls::{ran, ran_in, ran_with};
 
 const ELSEWHERE: bool = true;
 
@@ -49,24 +55,12 @@ fn at(url: &str) -> Command {
     command
 }
 
-fn ran(args: &[&str]) -> Ran {
-    belljar().args(args).output().unwrap().into()
-}
-
-fn ran_in(folder: &Path, args: &[&str]) -> Ran {
-    belljar().args(args).current_dir(folder).output().unwrap().into()
-}
-
-fn ran_with(input: impl AsRef<[u8]>, args: &[&str]) -> Ran {
-    sent_to(belljar(), input, args)
-}
-
 #[test]
 fn options_of_this_machine_are_refused() {
     let url = server();
     for args in [
         &["run", "-c", "1", "--mount", ".:/data"][..],
-        &["run", "-c", "1", "--session", "s"],
+        &["repl", "--mount", ".:/data"],
         &["run", "-c", "1", "--deterministic", "--receipt", "r"],
         &["run", "-c", "1", "--lockdown", "require"],
         &["batch", "--no-lockdown"],
@@ -200,4 +194,115 @@ fn a_broken_connection_is_resumed() {
         let ran = Ran::from(command.output().unwrap()).exits(0);
         assert_eq!(ran.stdout, "0\n1\n2\n3\n4\n5\n", "{first}: {}", ran.stderr);
     }
+}
+
+/// Runs in a session of a server.
+fn in_session(url: &str, name: &str, args: &[&str]) -> Ran {
+    let mut command = at(url);
+    command.args(["run", "--session", name]).args(args);
+    command.output().unwrap().into()
+}
+
+#[test]
+fn a_session_of_a_server_goes_on_in_the_next_command() {
+    let folder = folder(&[("in.txt", "given")]);
+    let file = folder.path().join("in.txt");
+    let args = ["--image", "core", "--file", file.to_str().unwrap(), "-c", "x = [1]"];
+    let made = in_session(server(), "goes-on", &args).exits(0);
+    assert_eq!(made.stderr, "new session goes-on\n");
+    let code = "x.append(2)\nx, open('in.txt').read(), open('n', 'w').write('new')";
+    let out = folder.path().join("out");
+    let args = ["-c", code, "--out", out.to_str().unwrap()];
+    let ran = in_session(server(), "goes-on", &args).exits(0);
+    assert_eq!(ran.stdout, "([1, 2], 'given', 3)\n");
+    assert!(ran.stderr.starts_with("made 1 file, copied to "), "{}", ran.stderr);
+    assert_eq!(fs::read_to_string(out.join("n")).unwrap(), "new");
+    assert_eq!(fs::read_dir(&out).unwrap().count(), 1);
+    let json = in_session(server(), "goes-on", &["--json", "-c", "1/0"]).exits(1).json();
+    assert_eq!(json["execution"], 3);
+    let lost = in_session(server(), "goes-on", &["-c", "x = 3; import os; os._exit(3)"]).exits(1);
+    let says = "the interpreter was lost: goes-on keeps the state before this run\n";
+    assert!(lost.stderr.ends_with(says), "{}", lost.stderr);
+    let input = "x\nx = 'prompt'\n";
+    let mut command = at(server());
+    command.args(["repl", "--session", "goes-on"]);
+    let ran = sent_to(command, input, &[]).exits(0);
+    assert_eq!(ran.stdout, "[1, 2]\n");
+    assert!(ran.stderr.starts_with("goes-on: the state after run "), "{}", ran.stderr);
+    assert_eq!(in_session(server(), "goes-on", &["-c", "x"]).exits(0).stdout, "prompt\n");
+}
+
+#[test]
+fn mistakes_with_a_session_of_a_server_are_explained() {
+    let ended = "0123456789abcdef";
+    let gone = in_session(server(), ended, &["-c", "1"]).exits(2);
+    assert!(gone.stderr.contains(&format!("there is no session {ended}")), "{}", gone.stderr);
+    let invalid = in_session(server(), "../v1", &["-c", "1"]).exits(2);
+    assert!(invalid.stderr.contains("name"), "{}", invalid.stderr);
+    in_session(server(), "", &["-c", "1"]).exits(2);
+    in_session(server(), "fixed", &["--image", "core", "-c", "1"]).exits(0);
+    let other = in_session(server(), "fixed", &["--image", "data", "-c", "1"]).exits(2);
+    assert!(other.stderr.contains("--image: "), "{}", other.stderr);
+    let with_key = server::Server::start(&[]);
+    let url = format!("http://{}", with_key.address);
+    for command in ["run", "repl"] {
+        let mut refused = at(&url);
+        refused.arg(command).args(["--session", "s"]);
+        if command == "run" {
+            refused.args(["-c", "1"]);
+        }
+        let refused = Ran::from(refused.output().unwrap()).exits(2);
+        assert!(refused.stderr.contains("hint: set BELLJAR_KEY"), "{}", refused.stderr);
+    }
+    // A server that sends something else.
+    let answer = |body: &str| {
+        answering(format!("HTTP/1.1 200 OK\r\nContent-Length: {}\r\n\r\n{body}", body.len()))
+    };
+    for body in ["{}", "[]", r#"{"id": "../x", "image": "core"}"#] {
+        in_session(&answer(body), "s", &["-c", "1"]).exits(3);
+    }
+}
+
+/// Wherever a connection is cut, the code runs once.
+#[test]
+fn a_run_in_a_session_is_resumed() {
+    in_session(server(), "cut", &["--image", "core", "-c", "x = 0"]).exits(0);
+    for (number, first) in [40, 400, 700, 1000].into_iter().enumerate() {
+        let code = "x += 1; import time; time.sleep(0.1); print(x)";
+        let ran = in_session(&cutting(server(), first), "cut", &["-c", code]).exits(0);
+        assert_eq!(ran.stdout, format!("{}\n", number + 1), "{first}: {}", ran.stderr);
+    }
+}
+
+#[test]
+fn a_prompt_leaves_no_session_without_a_name() {
+    let own = server::Server::start(&["--no-auth"]);
+    let url = format!("http://{}", own.address);
+    let mut command = at(&url);
+    command.args(["repl", "--image", "core"]);
+    let ran = sent_to(command, "x = 1\n%fork\nx\n", &[]).exits(0);
+    assert_eq!(ran.stdout, "1\n");
+    let sessions = || own.ask("GET", "/v1/sessions", &Value::Null).json()["sessions"].clone();
+    assert_eq!(sessions(), json!([]));
+    let mut command = at(&url);
+    command.args(["repl", "--image", "core", "--session", "kept"]);
+    sent_to(command, "x = 1\n", &[]).exits(0);
+    assert_eq!(sessions()[0]["name"], "kept");
+}
+
+#[test]
+fn a_prompt_outlives_its_server() {
+    let own = server::Server::start(&["--no-auth"]);
+    let mut command = at(&format!("http://{}", own.address));
+    command.args(["repl", "--image", "core", "--timeout", "60"]).stdin(Stdio::piped());
+    let mut child = command.spawn().unwrap();
+    let mut stdin = child.stdin.take().unwrap();
+    stdin.write_all(b"print('ready')\n").unwrap();
+    let mut stdout = BufReader::new(child.stdout.take().unwrap());
+    stdout.read_line(&mut String::new()).unwrap();
+    drop(own);
+    stdin.write_all(b"1\n").unwrap();
+    drop(stdin);
+    let ran = Ran::from(child.wait_with_output().unwrap()).exits(0);
+    assert!(ran.stderr.contains(" cannot be reached"), "{}", ran.stderr);
 }

@@ -4,7 +4,7 @@
     all(feature = "server", unix),
     expect(
         clippy::duplicate_mod,
-        reason = "the tests of `run` and `batch` run twice"
+        reason = "the tests of `run`, `repl` and `batch` run twice"
     )
 )]
 
@@ -13,6 +13,7 @@ mod batch;
 mod bundle;
 #[path = "../../../../tests/it/caches.rs"]
 mod caches;
+mod calls;
 #[cfg(all(feature = "server", unix))]
 mod config;
 #[cfg(all(feature = "server", unix))]
@@ -48,6 +49,9 @@ use std::time::{Duration, Instant};
 
 use serde_json::{Value, json};
 use tempfile::TempDir;
+
+use belljar as here;
+use calls::{ran, ran_in, ran_with};
 
 /// Whether commands run code on a server.
 const ELSEWHERE: bool = false;
@@ -139,18 +143,6 @@ impl Ran {
     fn page(&self) -> String {
         format!("{}--- stderr\n{}--- exit {}\n", self.stdout, self.stderr, self.status)
     }
-}
-
-fn ran(args: &[&str]) -> Ran {
-    belljar().args(args).output().unwrap().into()
-}
-
-fn ran_in(folder: &Path, args: &[&str]) -> Ran {
-    belljar().args(args).current_dir(folder).output().unwrap().into()
-}
-
-fn ran_with(input: impl AsRef<[u8]>, args: &[&str]) -> Ran {
-    sent_to(belljar(), input, args)
 }
 
 fn sent_to(mut command: Command, input: impl AsRef<[u8]>, args: &[&str]) -> Ran {

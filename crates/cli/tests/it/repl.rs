@@ -78,12 +78,16 @@ fn a_checkpoint_is_taken_up_again() {
     let ran = typed_in(folder.path(), input, &[]).exits(0);
     assert_eq!(ran.stdout, "'kept'\n   main  2 runs  core\n*  my    2 runs  core\n");
     assert!(ran.stderr.contains("notes.txt exists and is not a session\nhint: name another"));
-    assert!(ran.stderr.contains("notes.txt is not a usable checkpoint: "), "{}", ran.stderr);
+    if !ELSEWHERE {
+        assert!(ran.stderr.contains("notes.txt is not a usable checkpoint: "), "{}", ran.stderr);
+    }
     assert!(ran.stderr.contains("error: cannot open the checkpoint missing: "), "{}", ran.stderr);
     let notes = fs::read_to_string(folder.path().join("notes.txt")).unwrap();
     assert_eq!(notes, "mine, and longer than that");
-    let ran = ran_in(folder.path(), &["run", "--session", "my.belljar", "-c", "x"]).exits(0);
-    assert_eq!(ran.stdout, "kept\n");
+    // On this machine: a checkpoint of a server's session is a file like others.
+    let mut command = here();
+    command.args(["run", "--session", "my.belljar", "-c", "x"]).current_dir(folder.path());
+    assert_eq!(Ran::from(command.output().unwrap()).exits(0).stdout, "kept\n");
 }
 
 #[test]
@@ -118,6 +122,9 @@ fn figures_are_saved_under_names_of_their_own() {
 
 #[test]
 fn the_other_commands() {
+    if ELSEWHERE {
+        return;
+    }
     let args = ["--timeout", "1.5", "--memory", "64", "--fuel", "5000000000"];
     let folder = folder(&[]);
     let input = "%limits\n%frobnicate\n%switch\n%history\n%files\n%help\n%quit\nprint('never')\n";
@@ -161,6 +168,9 @@ fn a_lost_interpreter_is_said_and_why() {
 
 #[test]
 fn a_session_is_kept_in_its_file() {
+    if ELSEWHERE {
+        return;
+    }
     let folder = folder(&[]);
     let ran = typed_in(folder.path(), "x = 1\n%fork\nx = 2\n", &["--session", "s"]).exits(0);
     assert!(ran.stderr.contains("saved fork1 to ") && ran.stderr.ends_with("/s\n"));
@@ -212,6 +222,9 @@ fn ctrl_c_interrupts_what_runs_and_keeps_the_state() {
 #[cfg(unix)]
 #[test]
 fn a_request_to_end_saves_the_session_and_leaves_nothing_behind() {
+    if ELSEWHERE {
+        return;
+    }
     for (code, value) in [
         ("x = 5\nprint('ready')\n", "5\n"),
         (
@@ -310,6 +323,8 @@ fn on_terminal(folder: &TempDir, args: &str) -> (Child, std::process::ChildStdin
     let cache = directories::ProjectDirs::from("", "", "belljar").unwrap();
     let cache = std::env::var_os("BELLJAR_CACHE").unwrap_or_else(|| cache.cache_dir().into());
     command.env("BELLJAR_CACHE", cache).env_remove("XDG_STATE_HOME");
+    // The server.
+    command.envs(belljar().get_envs().filter_map(|(name, value)| Some((name, value?))));
     command.stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::null());
     let mut child = command.spawn().unwrap();
     let keys = child.stdin.take().unwrap();

@@ -19,6 +19,7 @@ use tokio::sync::{Notify, oneshot};
 use crate::backend::{Backend, Outlet};
 use crate::message::{Channel, Message, Outgoing, Peer, unique};
 use life::Life;
+pub use life::asker;
 
 /// The state of a kernel.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

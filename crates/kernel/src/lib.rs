@@ -26,5 +26,5 @@ mod zmtp;
 
 pub use backend::{Backend, Doing, Evaluated, Failure, Guest, Outlet};
 pub use connection::{ConnectionError, ConnectionFile};
-pub use kernel::{Activity, ExecutionState, Kernel, Room, info};
+pub use kernel::{Activity, ExecutionState, Kernel, Room, asker, info};
 pub use message::{Channel, Malformed, Message, Outgoing, Peer, unique};

@@ -11,11 +11,23 @@ use tokio::task::JoinHandle;
 use super::history::History;
 use super::{Asked, ExecutionState, Inner, error, info, lock};
 use crate::backend::{Failure, Guest};
+use crate::message::Peer;
 
 /// Maximum number of waiting requests.
 const MAX_WAITING: usize = 1_000;
 /// Maximum memory of all waiting requests, estimated.
 const MAX_WAITING_BYTES: usize = 64 << 20;
+
+tokio::task_local! {
+    /// The client whose request is handled.
+    static ASKER: Peer;
+}
+
+/// The client whose request a session's [`Guest`] works for; `None` outside of requests.
+#[must_use]
+pub fn asker() -> Option<Peer> {
+    ASKER.try_with(Clone::clone).ok()
+}
 
 /// One life of a kernel.
 pub(super) struct Life {
@@ -105,7 +117,7 @@ impl Life {
             let answering = async {
                 loop {
                     let asked = life.next().await;
-                    life.answer(&inner, &asked).await;
+                    ASKER.scope(asked.peer.clone(), life.answer(&inner, &asked)).await;
                 }
             };
             tokio::join!(opening, answering);

@@ -8,6 +8,7 @@ import time
 
 import httpx
 import pytest
+import websocket
 from conftest import COMMAND, start
 
 SECRET = "print('unheard of')"
@@ -156,6 +157,34 @@ def test_a_client_cannot_name_another_key(audited):
 def test_other_interfaces_are_recorded_too(audited):
     audited.ask(0, "POST", "/api/kernels", json={"name": "python3"})
     audited.record(event="session.created", account="one", route="/api/kernels")
+
+
+def test_a_cell_has_the_request_of_its_client(audited):
+    opened = {"x-request-id": "opened-it"}
+    headers = {"authorization": f"Bearer {audited.keys[0]}"}
+    url = f"{audited.server.url}/api/kernels"
+    made = httpx.post(url, headers={**headers, **opened}, json={"name": "python3"}, timeout=60)
+    assert audited.record(event="session.created")["request"] == "opened-it"
+    channels = f"ws{url.removeprefix('http')}/{made.json()['id']}/channels"
+    for client in ("first", "second"):
+        names = [f"{name}: {value}" for name, value in headers.items()]
+        connection = websocket.create_connection(
+            channels, header=[*names, f"x-request-id: {client}"], timeout=30
+        )
+        header = {"msg_id": client, "msg_type": "execute_request", "session": client}
+        content = {"code": "print(1)", "silent": False, "allow_stdin": False}
+        message = {
+            "channel": "shell",
+            "header": header,
+            "parent_header": {},
+            "metadata": {},
+            "content": content,
+        }
+        connection.send(json.dumps(message))
+        record = audited.record(event="run", work="run", request=client)
+        assert record["route"] == "/api/kernels/{id}/channels"
+        assert (record["key"], record["account"]) == (audited.ids["one"], "one")
+        connection.close()
 
 
 def test_work_in_a_sandbox_has_its_own_request(audited):

@@ -6,7 +6,7 @@ use std::time::Duration;
 
 use belljar::session::{Completeness, Completion, Inspection, LeaseEnd};
 use belljar::{Outcome, Request, RequestLimits, SessionOptions};
-use belljar_kernel::{Backend, Doing, Evaluated, Failure, Guest, Kernel, unique};
+use belljar_kernel::{Backend, Doing, Evaluated, Failure, Guest, Kernel, Peer, asker, unique};
 use chrono::{DateTime, SecondsFormat, Utc};
 use serde_json::{Value, json};
 
@@ -66,6 +66,8 @@ struct KernelSession {
     name: String,
     service: Service,
     owner: Owner,
+    /// The account with the requests of clients that are connected.
+    clients: Mutex<HashMap<Peer, Owner>>,
     options: SessionOptions,
     current: Mutex<Option<OwnedSession>>,
     /// Whether the session was created before the kernel has asked for it.
@@ -213,6 +215,17 @@ impl Running {
             .is_none_or(|current| self.0.session.service.find(&self.0.owner, current.id()).is_ok())
     }
 
+    /// Connects a client, whose request the owner has.
+    pub(super) fn joined(&self, peer: &Peer, owner: Owner) {
+        lock(&self.0.session.clients).insert(peer.clone(), owner);
+    }
+
+    /// Handles a disconnected client.
+    pub(super) fn left(&self, peer: &Peer) {
+        lock(&self.0.session.clients).remove(peer);
+        self.0.kernel.left(peer);
+    }
+
     /// Extends the session's lease.
     pub(super) fn keep(&self) {
         if let Some(current) = self.0.session.current() {
@@ -262,10 +275,18 @@ impl KernelSession {
             name: id,
             service: service.clone(),
             owner: owner.clone(),
+            clients: Mutex::default(),
             options,
             current: Mutex::default(),
             is_fresh: Mutex::new(true),
         }
+    }
+
+    /// The account with the request of the client that the kernel works for, or else with the
+    /// request that started the kernel.
+    fn asker(&self) -> Owner {
+        let asker = asker().and_then(|peer| lock(&self.clients).get(&peer).cloned());
+        asker.unwrap_or_else(|| self.owner.clone())
     }
 
     fn lock(&self) -> MutexGuard<'_, Option<OwnedSession>> {
@@ -280,7 +301,7 @@ impl KernelSession {
         // A previous session still has the name.
         self.close();
         let new = NewSession::from(self.options.clone()).named(Some(self.name.clone())).local();
-        let current = self.service.start(&self.owner, new).await?;
+        let current = self.service.start(&self.asker(), new).await?;
         *self.lock() = Some(current.clone());
         Ok(current)
     }
@@ -327,7 +348,7 @@ struct Notebook {
 impl Guest for Notebook {
     fn run(&self, request: Request) -> Doing<'_, Result<Outcome, Failure>> {
         Box::pin(async move {
-            let KernelSession { service, owner, .. } = &*self.session;
+            let (service, owner) = (&self.session.service, &self.session.asker());
             let outcome = match service.claim(owner, self.current.id(), Access::Run).await {
                 Ok(at) => service.run_claimed(owner, at, request).await,
                 Err(error) => Err(error),
@@ -343,7 +364,7 @@ impl Guest for Notebook {
         is_alone: bool,
     ) -> Doing<'_, Evaluated> {
         Box::pin(async move {
-            let KernelSession { service, owner, .. } = &*self.session;
+            let (service, owner) = (&self.session.service, &self.session.asker());
             let evaluated = service.evaluate(owner, &self.current, expressions, !is_alone).await;
             evaluated.map_err(failure)
         })
@@ -351,7 +372,7 @@ impl Guest for Notebook {
 
     fn complete(&self, code: String, cursor: usize) -> Doing<'_, Result<Completion, Failure>> {
         Box::pin(async move {
-            let KernelSession { service, owner, .. } = &*self.session;
+            let (service, owner) = (&self.session.service, &self.session.asker());
             service.complete(owner, &self.current, &code, cursor).await.map_err(failure)
         })
     }
@@ -363,7 +384,7 @@ impl Guest for Notebook {
         detail: bool,
     ) -> Doing<'_, Result<Option<Inspection>, Failure>> {
         Box::pin(async move {
-            let KernelSession { service, owner, .. } = &*self.session;
+            let (service, owner) = (&self.session.service, &self.session.asker());
             let found = service.inspect(owner, &self.current, (&code, cursor), detail).await;
             found.map_err(failure)
         })
@@ -371,7 +392,7 @@ impl Guest for Notebook {
 
     fn is_complete(&self, code: String) -> Doing<'_, Result<Completeness, Failure>> {
         Box::pin(async move {
-            let KernelSession { service, owner, .. } = &*self.session;
+            let (service, owner) = (&self.session.service, &self.session.asker());
             service.is_complete(owner, &self.current, &code).await.map_err(failure)
         })
     }

@@ -69,7 +69,8 @@ pub(super) enum KeyCommand {
     /// Sum up what each key used, from the audit logs of servers
     ///
     /// `belljar serve --audit-log FILE` writes them. Runs, seconds and fuel count from the start of
-    /// the files, or from --since.
+    /// the files, or from --since. Stored bytes are those of the account's files at the key's
+    /// latest run, if a limit makes the server count them.
     Usage(UsageArgs),
 }
 
@@ -205,7 +206,7 @@ fn usage_of_keys(args: &UsageArgs, printer: &Printer) -> anyhow::Result<Exit> {
         return Ok(Exit::Success);
     }
     let heading =
-        ["NAME", "ID", "RUNS", "REFUSED", "SECONDS", "FUEL", "SESSIONS", "LAST"].map(str::to_owned);
+        ["NAME", "ID", "RUNS", "REFUSED", "SECONDS", "FUEL", "SESSIONS", "STORED", "LAST"];
     let row = |key: &KeyUsage| {
         [
             key.account.clone(),
@@ -215,9 +216,11 @@ fn usage_of_keys(args: &UsageArgs, printer: &Printer) -> anyhow::Result<Exit> {
             format!("{:.1}", key.wall_ms / 1e3),
             key.fuel.to_string(),
             key.sessions.to_string(),
+            key.stored_bytes.map_or_else(|| "-".to_owned(), |bytes| bytes.to_string()),
             key.last.clone(),
         ]
     };
+    let heading = heading.map(str::to_owned);
     let rows: Vec<_> = std::iter::once(heading).chain(all.keys().map(row)).collect();
     printer.table(&rows)?;
     if all.lost() > 0 {

@@ -126,6 +126,9 @@ pub(crate) struct Record {
     pub memory_peak_bytes: Option<u64>,
     #[serde(skip_serializing_if = "Option::is_none")]
     pub workspace_bytes: Option<u64>,
+    /// Bytes of the account's files, if they are limited.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub stored_bytes: Option<u64>,
     /// Records of `lost`, or refusals without a record.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub count: Option<u64>,

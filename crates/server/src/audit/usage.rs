@@ -26,6 +26,8 @@ pub struct KeyUsage {
     pub fuel: u64,
     /// Sessions that were created.
     pub sessions: u64,
+    /// Bytes of files that the account had stored at the key's latest run, if they are limited.
+    pub stored_bytes: Option<u64>,
     /// Time of the latest record, in RFC 3339.
     pub last: String,
 }
@@ -95,8 +97,9 @@ impl AuditUsage {
         let wall_ms = record.wall_ms.unwrap_or_default().max(0.0);
         usage.wall_ms = (usage.wall_ms + wall_ms).min(f64::MAX);
         usage.fuel = usage.fuel.saturating_add(record.fuel.unwrap_or_default());
-        if record.time > usage.last {
+        if record.time >= usage.last {
             usage.last = record.time;
+            usage.stored_bytes = record.stored_bytes.or(usage.stored_bytes);
         }
     }
 
@@ -138,7 +141,7 @@ mod tests {
     #[test]
     fn each_key_has_a_sum() {
         let text = r#"
-{"time":"2026-01-01T00:00:00.000Z","event":"run","account":"a","key":"k","work":"run","status":"success","wall_ms":2.5,"fuel":7}
+{"time":"2026-01-01T00:00:00.000Z","event":"run","account":"a","key":"k","work":"run","status":"success","wall_ms":2.5,"fuel":7,"stored_bytes":30}
 {"time":"2026-01-02T00:00:00.000Z","event":"run","account":"a","key":"k","work":"evaluate","status":"done","fuel":1}
 {"time":"2026-01-03T00:00:00.000Z","event":"run","account":"a","key":"l","work":"run","status":"refused","error":"limit"}
 {"time":"2026-01-03T00:00:00.000Z","event":"session.created","account":"b","session":"s"}
@@ -158,6 +161,7 @@ mod tests {
         assert_eq!(shown, ["a k 1 0 8", "a l 0 1 0", "b - 0 0 0"]);
         let first = all.keys().next().unwrap();
         assert_eq!((first.wall_ms, &*first.last), (2.5, "2026-01-02T00:00:00.000Z"));
+        assert_eq!(first.stored_bytes, Some(30));
         let since = UNIX_EPOCH + Duration::from_hours(24 * 20_455);
         let shown: Vec<u64> = usage(text, Some(since)).keys().map(|key| key.runs).collect();
         assert_eq!(shown, [0, 0, 0], "since January 2");

@@ -167,6 +167,11 @@ impl Shared {
         self.caches.lock().values().all(|cache| cache.entries.is_empty())
     }
 
+    /// Size of an owner's cache in bytes.
+    pub(super) fn cached_bytes_of(&self, owner: &Owner) -> u64 {
+        self.caches.lock().get(owner.name()).map_or(0, |cache| cache.size.stored)
+    }
+
     /// Size of all caches in bytes.
     pub(super) fn cached_bytes(&self) -> u64 {
         self.caches.lock().values().map(|cache| cache.size.stored).sum()

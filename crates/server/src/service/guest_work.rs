@@ -102,6 +102,7 @@ impl AdmittedWork {
                     record.wall_ms = Some(outcome.usage.wall_ms);
                     record.memory_peak_bytes = Some(outcome.usage.memory_peak_bytes);
                     record.workspace_bytes = Some(outcome.usage.workspace_bytes);
+                    record.stored_bytes = self.shared.stored_bytes(&self.owner);
                 }
                 Err(error) => record.refused(error.code()),
             }

@@ -39,6 +39,12 @@ impl Service {
 }
 
 impl Shared {
+    /// Bytes of an owner's files when last measured: only those of owners with a limit are.
+    pub(super) fn stored_bytes(&self, owner: &Owner) -> Option<u64> {
+        owner.limits().stored_bytes?;
+        Some(self.session_bytes(owner).saturating_add(self.cached_bytes_of(owner)))
+    }
+
     /// Size of the files in all sessions of an owner when last measured.
     pub(super) fn session_bytes(&self, owner: &Owner) -> u64 {
         let here = {

@@ -23,7 +23,11 @@ class Audited:
 
     def __init__(self, folder, *arguments):
         self.path, file = folder / "audit.jsonl", str(folder / "keys.toml")
-        made = [command("key", "create", name, "--keys", file) for name in ("one", "two")]
+        limit = ("--stored-bytes", "100000")
+        made = [
+            command("key", "create", name, "--keys", file, *more)
+            for name, more in (("one", limit), ("two", ()))
+        ]
         self.keys = [re.search(r"belljar_[0-9a-f]{64}", text).group() for text in made]
         listed = json.loads(command("key", "list", "--keys", file, "--json"))
         self.ids = {key["name"]: key["id"] for key in listed}
@@ -203,8 +207,9 @@ def test_work_in_a_sandbox_has_its_own_request(audited):
 
 
 def test_usage_is_summed_up(audited):
-    for account in (0, 0, 1):
-        audited.ask(account, "POST", "/v1/runs", json={"code": "1", "image": "core"})
+    writes = "open('a', 'w').write('x' * 1000)"
+    for account, code in ((0, writes), (0, "1"), (1, writes)):
+        audited.ask(account, "POST", "/v1/runs", json={"code": code, "image": "core"})
     audited.ask(1, "POST", "/v1/sessions", json={"image": "core"})
     assert audited.server.stop() == 0
     events = [json.loads(line)["event"] for line in audited.path.read_text().splitlines()]
@@ -214,6 +219,8 @@ def test_usage_is_summed_up(audited):
     one, two = usage["keys"]
     assert (one["account"], one["key"], one["runs"]) == ("one", audited.ids["one"], 2)
     assert (two["account"], two["runs"], two["sessions"]) == ("two", 1, 1)
+    # Counted where there is a limit, as they were at the last run.
+    assert 1000 <= one["stored_bytes"] < 100_000 and two["stored_bytes"] is None
     fuel = [json.loads(line).get("fuel", 0) for line in audited.path.read_text().splitlines()]
     assert one["fuel"] + two["fuel"] == sum(fuel) > 0
     assert (usage["lost_records"], usage["invalid_lines"]) == (0, 0)

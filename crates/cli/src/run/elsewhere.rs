@@ -64,13 +64,12 @@ pub(super) fn run(task: Task<'_>) -> anyhow::Result<Exit> {
             Some(name) => Some(open(&link, name, &mut request, printer).await?),
             None => None,
         };
-        let (order, workspace) = match &session {
+        let (order, workspace) = if let Some(session) = &session {
             // The session's own limit is not known.
-            Some(session) => (session.order(&request)?, RunLimits::CEILINGS.workspace),
-            None => {
-                let asked = request.limits.workspace;
-                (Order::of(&request)?, asked.unwrap_or(RunLimits::default().workspace))
-            }
+            (session.order(&request)?, RunLimits::CEILINGS.workspace)
+        } else {
+            let asked = request.limits.workspace;
+            (Order::of(&request)?, asked.unwrap_or(RunLimits::default().workspace))
         };
         // The files that were sent do not count in the limit.
         let most = workspace.saturating_add(order.size());

@@ -164,8 +164,14 @@ def build_environment(chain, plan, work):
         "set(CMAKE_TRY_COMPILE_TARGET_TYPE STATIC_LIBRARY)\n"
         f"set(CMAKE_C_COMPILER {tools / 'cc'})\nset(CMAKE_CXX_COMPILER {tools / 'c++'})\n"
         f"set(CMAKE_AR {tools / 'ar'})\nset(CMAKE_RANLIB {tools / 'ranlib'})\n"
+        # CMake uses these for interprocedural optimization.
+        + "".join(
+            f"set(CMAKE_{language}_COMPILER_{tool.upper()} {tools / tool})\n"
+            for language in ("C", "CXX")
+            for tool in ("ar", "ranlib")
+        )
         # Stripping removes the relocations.
-        'set(CMAKE_STRIP "" CACHE FILEPATH "")\n'
+        + 'set(CMAKE_STRIP "" CACHE FILEPATH "")\n'
         'set(CMAKE_SHARED_LIBRARY_CREATE_C_FLAGS "")\n'
         'set(CMAKE_SHARED_LIBRARY_CREATE_CXX_FLAGS "")\n'
     )
@@ -196,6 +202,8 @@ def run_backend(source, plan, environment, work, log):
     python = venv / "bin/python"
     backend, path, requires = recipe.build_system(source)
     install(python, [*requires, *plan.requires])
+    if rust.uses_rust(source):
+        environment = rust.environment_of(environment, work, None)
     environment = environment | {
         "PYTHONPATH": str(HERE / "target"),
         "PATH": f"{venv / 'bin'}{os.pathsep}{environment['PATH']}",

@@ -16,7 +16,7 @@ from contextlib import contextmanager
 from fcntl import LOCK_EX, flock
 from pathlib import Path
 
-from recipe import sha256_of
+from recipe import plain_name, sha256_of
 from toolchain import HERE
 
 FILE = "built.json"
@@ -25,7 +25,7 @@ FILE = "built.json"
 class Kept:
     def __init__(self, folder, plan, tools):
         self.plan = plan
-        self.folder = folder / re.sub(r"[-_.]+", "-", plan.name).lower()
+        self.folder = folder / plain_name(plan.name)
         state = hashlib.sha256(f"{tools.folder.name}\n{sys.version}\n{rust_version()}".encode())
         programs = [
             *HERE.glob("*.py"),

@@ -20,6 +20,12 @@ KEYS = {"version", "sha256", "environment", "requires", "settings", "replace"}
 KEYS |= {"include", "library", "cargo", "source", "module", "license"}
 
 
+def plain_name(name):
+    """Returns a package's name in the form that is equal for all ways to write it."""
+    # `_decimal` is not `decimal`.
+    return re.sub(r"(?<=.)[-_.]+", "-", name).lower()
+
+
 class NoSourceError(BuildError):
     """The package index has no source distribution of the package."""
 
@@ -122,9 +128,8 @@ def inside(folder, name):
 
 def read(name, version, path):
     """Reads the recipe at `path`, or the built-in one of the package."""
-    normal = re.sub(r"(?<=.)[-_.]+", "-", name).lower()
     given = path
-    path = Path(given) if given else HERE / "recipes" / f"{normal}.toml"
+    path = Path(given) if given else HERE / "recipes" / f"{plain_name(name)}.toml"
     if not path.is_file():
         if given:
             raise BuildError(f"there is no recipe {given}")
@@ -146,6 +151,9 @@ def fetch(python, name, version, sha256, work):
     to.mkdir(parents=True)
     pip = [python, "-m", "pip", "download", "--quiet", "--disable-pip-version-check"]
     pip += ["--no-deps", "--no-binary=:all:", "--no-build-isolation", "--dest", to]
+    if version:
+        # The Python that it must fit is the sandbox's.
+        pip.append("--ignore-requires-python")
     environment = dict(os.environ) | {"PYTHONPATH": str(HERE / "hooks")}
     try:
         output_of([*pip, f"{name}=={version}" if version else name], cwd=to, env=environment)

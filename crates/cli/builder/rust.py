@@ -29,20 +29,21 @@ def is_rust(source):
     return recipe.build_system(source)[0].startswith("maturin")
 
 
-def build(source, plan, environment, work, log):
-    """Compiles the crate and returns a wheel of it."""
-    project = recipe.project(source)
-    settings = project.get("tool", {}).get("maturin", {})
-    manifest = source / settings.get("manifest-path", "Cargo.toml")
-    text = manifest.read_text()
-    stable = re.search(r"abi3-py3(\d+)", text + repr(settings.get("features", [])))
-    cargo = shutil.which("cargo")
-    if cargo is None:
+def uses_rust(source):
+    """Whether setuptools runs cargo."""
+    requires = recipe.build_system(source)[2]
+    return any(re.match(r"setuptools[-_.]rust\b", one, re.I) for one in requires)
+
+
+def environment_of(environment, work, stable):
+    """Returns the environment in which cargo compiles for the sandbox."""
+    if shutil.which("cargo") is None:
         raise BuildError("the package is written in Rust: install Rust, and its target " + TARGET)
     tools = Path(environment["BELLJAR_TOOLS_BIN"])
     (work / "pyo3.txt").write_text(PYO3.format(abi3="true" if stable else "false"))
     name = TARGET.replace("-", "_")
     environment = environment | {
+        "CARGO_BUILD_TARGET": TARGET,
         f"CARGO_TARGET_{name.upper()}_LINKER": str(tools / "ld"),
         f"CARGO_TARGET_{name.upper()}_RUSTFLAGS": FLAGS,
         f"CC_{name}": str(tools / "cc"),
@@ -53,13 +54,21 @@ def build(source, plan, environment, work, log):
         "CARGO_TARGET_DIR": str(work / "target"),
         "PYO3_CONFIG_FILE": str(work / "pyo3.txt"),
         "PYO3_USE_ABI3_FORWARD_COMPATIBILITY": "1",
-        "RUSTUP_TOOLCHAIN": environment.get("RUSTUP_TOOLCHAIN", ""),
     }
     for variable in ("CC", "CXX", "AR", "RANLIB", "LDSHARED", "RUSTFLAGS"):
         environment.pop(variable, None)
-    if not environment["RUSTUP_TOOLCHAIN"]:
-        del environment["RUSTUP_TOOLCHAIN"]
-    command = [cargo, "rustc", "--manifest-path", manifest, "--target", TARGET, "--release"]
+    return environment
+
+
+def build(source, plan, environment, work, log):
+    """Compiles the crate and returns a wheel of it."""
+    project = recipe.project(source)
+    settings = project.get("tool", {}).get("maturin", {})
+    manifest = source / settings.get("manifest-path", "Cargo.toml")
+    text = manifest.read_text()
+    stable = re.search(r"abi3-py3(\d+)", text + repr(settings.get("features", [])))
+    environment = environment_of(environment, work, stable)
+    command = ["cargo", "rustc", "--manifest-path", manifest, "--release"]
     command += ["--lib", "--crate-type", "cdylib"]
     features = [f for f in settings.get("features", []) if isinstance(f, str)]
     if features:

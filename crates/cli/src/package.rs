@@ -101,6 +101,7 @@ const FILES: &[(&str, &str)] = &files![
     "wheel.py",
     "c/libc.c",
     "c/python.c",
+    "c/signal.h",
     "c/stdio.c",
     "hooks/backend.py",
     "hooks/sdist_backend.py",

@@ -6,6 +6,7 @@
 #include <errno.h>
 #include <locale.h>
 #include <pthread.h>
+#include <signal.h>
 #include <stdint.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -119,6 +120,15 @@ int pthread_create(pthread_t *t, const pthread_attr_t *a, void *(*run)(void *), 
 }
 int pthread_join(pthread_t t, void **result) { (void)t; (void)result; return ESRCH; }
 int pthread_detach(pthread_t t) { (void)t; return ESRCH; }
+
+/* Signals: none arrives, so blocking them changes nothing. */
+
+int sigemptyset(sigset_t *set) { memset(set, 0, sizeof *set); return 0; }
+int sigfillset(sigset_t *set) { memset(set, 255, sizeof *set); return 0; }
+int pthread_sigmask(int how, const sigset_t *set, sigset_t *old) {
+    (void)how; (void)set;
+    return old == NULL ? 0 : sigemptyset(old);
+}
 
 enum { KEYS = 128 };
 static struct { char used; const void *value; } keys[KEYS];

@@ -265,6 +265,26 @@ def test_a_rust_module_is_where_maturin_would_put_it(tmp_path):
         assert "x/__init__.py" in archive.namelist()
 
 
+@pytest.mark.parametrize(
+    ("requires", "expected"),
+    [
+        ('"setuptools", "setuptools-rust>=1.5"', True),
+        ('"Setuptools_Rust"', True),
+        ('"setuptools"', False),
+    ],
+)
+def test_setuptools_that_runs_cargo_is_known_by_what_it_requires(tmp_path, requires, expected):
+    text = f'[build-system]\nrequires = [{requires}]\nbuild-backend = "setuptools.build_meta"\n'
+    (tmp_path / "pyproject.toml").write_text(text)
+    assert rust.uses_rust(tmp_path) is expected
+    assert not rust.is_rust(tmp_path)
+
+
+def test_names_of_a_package_are_equal_however_they_are_written():
+    assert {recipe.plain_name(n) for n in ("A.b_C", "a-b-c", "a__B.-c")} == {"a-b-c"}
+    assert recipe.plain_name("_decimal") == "_decimal"
+
+
 def test_a_source_that_the_lock_does_not_name_is_not_unpacked(tmp_path, monkeypatch):
     (tmp_path / "a.tar").write_bytes(b"no archive")
     monkeypatch.setattr(recipe, "fetch", lambda *_: tmp_path / "a.tar")

@@ -164,14 +164,10 @@ def build_environment(chain, plan, work):
         "set(CMAKE_TRY_COMPILE_TARGET_TYPE STATIC_LIBRARY)\n"
         f"set(CMAKE_C_COMPILER {tools / 'cc'})\nset(CMAKE_CXX_COMPILER {tools / 'c++'})\n"
         f"set(CMAKE_AR {tools / 'ar'})\nset(CMAKE_RANLIB {tools / 'ranlib'})\n"
-        # CMake uses these for interprocedural optimization.
-        + "".join(
-            f"set(CMAKE_{language}_COMPILER_{tool.upper()} {tools / tool})\n"
-            for language in ("C", "CXX")
-            for tool in ("ar", "ranlib")
-        )
+        # The compiler has no clang-scan-deps.
+        "set(CMAKE_CXX_SCAN_FOR_MODULES OFF)\n"
         # Stripping removes the relocations.
-        + 'set(CMAKE_STRIP "" CACHE FILEPATH "")\n'
+        'set(CMAKE_STRIP "" CACHE FILEPATH "")\n'
         'set(CMAKE_SHARED_LIBRARY_CREATE_C_FLAGS "")\n'
         'set(CMAKE_SHARED_LIBRARY_CREATE_CXX_FLAGS "")\n'
     )

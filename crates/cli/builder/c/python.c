@@ -458,6 +458,19 @@ PyObject *PyEval_GetLocals(void) {
 
 PyObject *PyType_GetDict(PyTypeObject *type) { return Py_XNewRef(_PyType_GetDict(type)); }
 
+int PyType_Freeze(PyTypeObject *type) {
+    for (Py_ssize_t i = 1; i < PyTuple_GET_SIZE(type->tp_mro); i++) {
+        PyTypeObject *base = (PyTypeObject *)PyTuple_GET_ITEM(type->tp_mro, i);
+        if (PyType_HasFeature(base, Py_TPFLAGS_IMMUTABLETYPE)) continue;
+        PyErr_Format(PyExc_TypeError, "Creating immutable type %s from mutable base %N",
+                     type->tp_name, base);
+        return -1;
+    }
+    type->tp_flags |= Py_TPFLAGS_IMMUTABLETYPE;
+    PyType_Modified(type);
+    return 0;
+}
+
 static Py_ssize_t aligned(Py_ssize_t size) {
     return (size + ALIGNOF_MAX_ALIGN_T - 1) & ~(Py_ssize_t)(ALIGNOF_MAX_ALIGN_T - 1);
 }

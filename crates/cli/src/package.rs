@@ -108,6 +108,7 @@ const FILES: &[(&str, &str)] = &files![
     "hooks/sitecustomize.py",
     "recipes/_decimal.c",
     "recipes/_decimal.toml",
+    "recipes/_zstd.toml",
     "recipes/numexpr.toml",
     "recipes/pyyaml.toml",
     "recipes/xxhash.toml",

@@ -25,9 +25,11 @@ async fn events(
     stream.write_all(body.as_bytes()).await.unwrap();
     let mut answer = Vec::new();
     loop {
-        let text = String::from_utf8_lossy(&answer);
-        if !until.is_empty() && text.contains(until) {
-            return text.into_owned();
+        if !until.is_empty() {
+            let text = String::from_utf8_lossy(&answer);
+            if text.contains(until) {
+                return text.into_owned();
+            }
         }
         if stream.read_buf(&mut answer).await.unwrap() == 0 {
             return String::from_utf8(answer).unwrap();
@@ -130,6 +132,26 @@ async fn output_alone_has_tracebacks() {
     let answer = events(server, "POST", "/v1/runs", None, &asked, "").await;
     let expected = [(1, "stdout"), (2, "stderr"), (3, "stdout"), (4, "outcome")];
     assert_eq!(told(&answer), expected, "{answer}");
+}
+
+/// A stream keeps its latest events, and never resumes with a gap.
+#[tokio::test]
+async fn events_that_made_room_are_gone() {
+    let server = server().await;
+    // More than is kept of a stream.
+    let code = "flood 9000000\nflood 9000000\nprint end";
+    let asked = json!({
+        "code": code, "stream": ID, "events": "output", "output_bytes": 64 << 20, "timeout": 100
+    });
+    let all = events(server, "POST", "/v1/runs", None, &asked, "").await;
+    let count = told(&all).last().unwrap().0;
+    let path = format!("/v1/streams/{ID}");
+    for (method, path, asked) in [("GET", &*path, &Value::Null), ("POST", "/v1/runs", &asked)] {
+        let gone = events(server, method, path, None, asked, "").await;
+        assert!(gone.starts_with("HTTP/1.1 410") && gone.contains("stream.gone"), "{method}");
+    }
+    let last = events(server, "GET", &path, Some(count - 1), &Value::Null, "").await;
+    assert_eq!(told(&last), [(count, "outcome")]);
 }
 
 /// An id leads to the run of the first request, and never to that of another.

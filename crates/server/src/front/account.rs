@@ -19,6 +19,8 @@ pub(super) const TAG_LENGTH: usize = 8;
 
 /// How long to wait for the end of a worker whose connection broke.
 const LAST_WORD: Duration = Duration::from_secs(2);
+/// How long to wait for what ended it.
+const CAUSE: Duration = Duration::from_secs(20);
 
 pub(super) struct Account {
     pub name: String,
@@ -76,10 +78,11 @@ impl Account {
         *self.live.write().unwrap_or_else(PoisonError::into_inner) = Some(worker);
     }
 
-    /// Removes the worker, so that it gets no more requests. Unless forced, only if it is unused.
+    /// Removes the worker, so that it gets no more requests. Unless forced, only if its exit
+    /// loses nothing: a request may have come since the caller looked.
     pub(super) fn take(&self, id: u64, is_forced: bool) -> Option<Arc<Worker>> {
         let mut live = self.live.write().unwrap_or_else(PoisonError::into_inner);
-        live.take_if(|worker| worker.id == id && (is_forced || !worker.is_used()))
+        live.take_if(|worker| worker.id == id && (is_forced || worker.idle_for().is_some()))
     }
 
     /// Fuel used today, as far as workers have reported it.
@@ -106,7 +109,8 @@ impl Account {
     /// if it has not exited.
     pub(super) async fn autopsy(&self, worker: &Worker) -> Option<String> {
         tokio::time::timeout(LAST_WORD, worker.ended.cancelled()).await.ok()?;
-        let how = worker.how.wait().await.clone();
+        let how = tokio::time::timeout(CAUSE, worker.how.wait()).await;
+        let how = how.map_or_else(|_| "it has ended".to_owned(), Clone::clone);
         self.take_death();
         Some(how)
     }

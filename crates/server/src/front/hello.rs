@@ -11,6 +11,12 @@ use crate::service::owner::KeyLimits;
 /// may get no processor time. A worker that runs without responding reports that itself, sooner.
 pub(super) const STALL: Duration = Duration::from_mins(5);
 
+/// The monotonic clock that all processes of a machine share, in nanoseconds.
+pub(super) fn clock() -> u64 {
+    let now = rustix::time::clock_gettime(rustix::time::ClockId::Monotonic);
+    Duration::try_from(now).map_or(0, |now| u64::try_from(now.as_nanos()).unwrap_or(u64::MAX))
+}
+
 /// A message of the front.
 #[derive(Debug, Serialize, Deserialize)]
 pub(super) enum Order {
@@ -55,6 +61,9 @@ pub(super) struct Sandboxes {
 /// A worker's message to the front, sent every second.
 #[derive(Clone, Copy, Debug, Default, Serialize, Deserialize)]
 pub(super) struct Report {
+    /// When the worker looked, by `clock`.
+    #[serde(default)]
+    pub at: u64,
     /// Whether a regular exit loses nothing.
     pub is_idle: bool,
     /// The current day, and the fuel used in it.

@@ -16,7 +16,7 @@ use tokio::sync::mpsc;
 use tokio_util::sync::CancellationToken;
 
 use super::channel::{receive, send};
-use super::hello::{Hello, Order, Report};
+use super::hello::{Hello, Order, Report, clock};
 use super::relay::RelayedStore;
 use crate::audit::AuditLog;
 use crate::http::app::{App, Settings};
@@ -157,6 +157,8 @@ impl WorkerChannel {
             .name("watch".into())
             .spawn(move || watch(&control, &counted, REPORT))?;
         tokio::spawn(report(self.control, count, move || Report {
+            // Read before the rest.
+            at: clock(),
             is_idle: service.is_idle(has_state),
             day: today(),
             fuel: keys.owner_named(&account).map_or(0, |owner| owner.fuel_today()),
@@ -278,13 +280,14 @@ mod tests {
             let next = receive::<Report>(&front);
             next.is_err_and(|error| error.kind() == io::ErrorKind::WouldBlock)
         };
+        let mut begun = std::time::Instant::now();
         for _ in 0..MISSED * 4 {
+            begun = std::time::Instant::now();
             count.fetch_add(1, Ordering::Relaxed);
             std::thread::sleep(TICK / 2);
         }
         assert!(is_silent());
         front.set_nonblocking(false).unwrap();
-        let begun = std::time::Instant::now();
         assert!(receive::<Report>(&front).unwrap().unwrap().0.is_stuck);
         assert!(begun.elapsed() > TICK * (MISSED - 2), "{:?}", begun.elapsed());
     }

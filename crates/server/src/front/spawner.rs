@@ -31,7 +31,7 @@ const MAX_THREADS: u64 = 1024;
 const LAST: Duration = Duration::from_secs(5);
 /// The spawner answers within this time, even on a busy machine, or is considered broken. Its end
 /// is noticed at once.
-const PATIENCE: Duration = Duration::from_mins(5);
+const PATIENCE: Duration = Duration::from_mins(1);
 
 #[derive(Debug, Serialize, Deserialize)]
 enum Order {

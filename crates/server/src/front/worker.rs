@@ -21,7 +21,7 @@ use tokio_util::sync::CancellationToken;
 use tower::Service;
 
 use super::channel::send;
-use super::hello::{Order, Report, STALL};
+use super::hello::{Order, Report, STALL, clock};
 use crate::http::auth::Key;
 use crate::http::listen::{HEAD_TIME, MAX_HEAD};
 use crate::lock::lock;
@@ -34,6 +34,8 @@ const IDLE: Duration = Duration::from_secs(HEAD_TIME.as_secs() / 2);
 const MAX_IDLE: usize = 64;
 /// How long to wait until a worker may read again: at first, and at most.
 const AGAIN: [Duration; 2] = [Duration::from_millis(50), Duration::from_secs(1)];
+/// How long a request waits for a worker to read that it has a connection.
+const CONNECT: Duration = Duration::from_millis(if cfg!(test) { 200 } else { 30_000 });
 /// Time between two looks at a worker after which this process has stood still itself.
 const LATE: Duration = Duration::from_secs(5);
 /// Maximum size of a report.
@@ -63,6 +65,8 @@ pub(super) struct Worker {
 pub(super) struct Seen {
     /// The last use.
     pub used: Instant,
+    /// The same by `clock`.
+    used_at: u64,
     pub report: Report,
     pub reported: Instant,
 }
@@ -102,6 +106,7 @@ impl Worker {
             users: AtomicUsize::new(0),
             seen: Mutex::new(Seen {
                 used: now,
+                used_at: clock(),
                 report: Report::default(),
                 reported: now,
             }),
@@ -166,9 +171,13 @@ impl Worker {
 
     /// How long it has been unused, if its exit loses nothing.
     pub(super) fn idle_for(&self) -> Option<Duration> {
+        // First: a use is noted before it ends.
+        if self.is_used() {
+            return None;
+        }
         let seen = self.seen();
-        // Reports from before the last use are outdated.
-        let is_idle = !self.is_used() && seen.report.is_idle && seen.reported > seen.used;
+        // What the worker saw before the last use ended is outdated.
+        let is_idle = seen.report.is_idle && seen.report.at > seen.used_at;
         is_idle.then(|| seen.used.elapsed())
     }
 
@@ -211,7 +220,9 @@ impl User {
 impl Drop for User {
     fn drop(&mut self) {
         if self.1 {
-            self.0.lock().used = Instant::now();
+            let mut seen = self.0.lock();
+            seen.used = Instant::now();
+            seen.used_at = clock();
         }
         self.0.users.fetch_sub(1, Ordering::AcqRel);
     }
@@ -263,7 +274,9 @@ impl Service<Uri> for Connector {
     fn call(&mut self, _: Uri) -> Self::Future {
         let control = Arc::clone(&self.0);
         Box::pin(async move {
-            let near = patiently(|| connect(&control)).await?;
+            // A worker that never reads its messages must not collect attempts here.
+            let connected = tokio::time::timeout(CONNECT, patiently(|| connect(&control)));
+            let near = connected.await.map_err(|_| io::Error::from(io::ErrorKind::TimedOut))??;
             near.set_nonblocking(true)?;
             UnixStream::from_std(near).map(TokioIo::new)
         })
@@ -273,6 +286,7 @@ impl Service<Uri> for Connector {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::front::account::Account;
 
     #[test]
     fn a_worker_stalls_only_while_its_front_runs() {
@@ -282,6 +296,7 @@ mod tests {
         let stall = STALL.as_secs();
         let silent = |reported| Seen {
             used: begin,
+            used_at: 0,
             report: Report::default(),
             reported: at(reported),
         };
@@ -294,11 +309,53 @@ mod tests {
         assert!(is_stalled(stall + 2, 3601 + stall));
     }
 
+    /// Otherwise, a session that the last request has made would be lost with the worker.
+    #[tokio::test]
+    async fn what_a_worker_saw_before_its_last_use_does_not_count() {
+        let (near, _far) = StdUnixStream::pair().unwrap();
+        let (_, authorization) = new_key("one").unwrap();
+        let (worker, _reports) = Worker::new(1, near, authorization, None).unwrap();
+        let account = Account::new("one", &[0; 64]);
+        account.set_live(Arc::clone(&worker));
+        let report = |at| {
+            worker.lock().report = Report {
+                at,
+                is_idle: true,
+                ..Report::default()
+            };
+        };
+        let early = clock();
+        let user = worker.use_it();
+        report(clock());
+        assert!(worker.idle_for().is_none());
+        drop(user);
+        for at in [early, worker.seen().report.at] {
+            report(at);
+            assert!(worker.idle_for().is_none());
+            assert!(account.take(1, false).is_none());
+        }
+        report(clock());
+        assert!(worker.idle_for().is_some());
+        assert!(account.take(1, false).is_some());
+    }
+
+    /// One that reads no messages cannot collect attempts to connect in the front.
+    #[tokio::test]
+    async fn an_attempt_to_connect_ends() {
+        let (near, _far) = StdUnixStream::pair().unwrap();
+        near.set_nonblocking(true).unwrap();
+        let control = Arc::new(near);
+        while connect(&control).is_ok() {}
+        let error = Connector(control).call(Uri::from_static("http://worker/")).await.unwrap_err();
+        assert_eq!(error.kind(), io::ErrorKind::TimedOut);
+    }
+
     #[test]
     fn a_worker_that_says_that_it_is_stuck_has_stalled() {
         let now = Instant::now();
         let seen = Seen {
             used: now,
+            used_at: 0,
             report: Report {
                 is_stuck: true,
                 ..Report::default()

@@ -18,6 +18,7 @@ use axum::response::Response;
 use futures_util::{StreamExt, future, stream};
 use http_body_util::Limited;
 use hyper::body::{Frame, SizeHint};
+use tokio::sync::Semaphore;
 
 use super::app::App;
 use super::body_error::BodyError;
@@ -33,8 +34,11 @@ use crate::service::owner::Owner;
 const MAX_DISCARDED: u64 = 64 << 10;
 /// Time limit for discarding.
 const DISCARD_TIME: Duration = Duration::from_secs(1);
-/// The same after a failure of the server's: then all of the body, so that the client reads why.
+/// The same after a failure of the server's: then all of a body of known length, so that the client
+/// reads why.
 const FAILED_DISCARD_TIME: Duration = Duration::from_secs(10);
+/// So many at once; the rest are treated like other bodies.
+static FAILED_DISCARDS: Semaphore = Semaphore::const_new(64);
 
 /// How a body is read.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -65,9 +69,8 @@ pub(crate) async fn detach(State(app): State<App>, request: Request, next: Next)
         return next.run(request).await;
     }
     let (mut parts, body) = request.into_parts();
-    // A client that waits for `100 Continue` has not sent a body of unknown length.
     let length = content_length(&parts.headers);
-    let is_sent = length.is_some() || !parts.headers.contains_key(EXPECT);
+    let expects = parts.headers.contains_key(EXPECT);
     let max_body = app.settings().body_bytes as u64;
     let pending = PendingBody {
         app,
@@ -77,12 +80,16 @@ pub(crate) async fn detach(State(app): State<App>, request: Request, next: Next)
     parts.extensions.insert(pending.clone());
     let response = next.run(Request::from_parts(parts, Body::empty())).await;
     let unread = pending.lock().take();
-    let (max, time) = if response.status().is_server_error() {
+    // A client that waits for `100 Continue` has not sent a long body, nor one of unknown length.
+    let is_long = response.status().is_server_error() && length.is_some() && !expects;
+    let long = is_long.then(|| FAILED_DISCARDS.try_acquire().ok()).flatten();
+    let (max, time) = if long.is_some() {
         (MAX_DISCARDED.max(max_body), FAILED_DISCARD_TIME)
     } else {
         (MAX_DISCARDED, DISCARD_TIME)
     };
-    if let (Some(body), true) = (unread, is_sent && length.is_none_or(|length| length <= max)) {
+    let is_small = length.map_or(!expects, |length| length <= max);
+    if let (Some(body), true) = (unread, is_small) {
         let rest = Limited::new(body, usize::try_from(max).unwrap_or(usize::MAX));
         let _ = tokio::time::timeout(time, discard(Body::new(rest))).await;
     }

@@ -67,7 +67,7 @@ struct KernelSession {
     service: Service,
     owner: Owner,
     /// The account with the requests of clients that are connected.
-    clients: Mutex<HashMap<Peer, Owner>>,
+    clients: Mutex<HashMap<Peer, Arc<Owner>>>,
     options: SessionOptions,
     current: Mutex<Option<OwnedSession>>,
     /// Whether the session was created before the kernel has asked for it.
@@ -215,15 +215,21 @@ impl Running {
             .is_none_or(|current| self.0.session.service.find(&self.0.owner, current.id()).is_ok())
     }
 
-    /// Connects a client, whose request the owner has.
-    pub(super) fn joined(&self, peer: &Peer, owner: Owner) {
-        lock(&self.0.session.clients).insert(peer.clone(), owner);
+    /// Connects a client, whose request the owner has. Returns what stands for the connection.
+    pub(super) fn joined(&self, peer: &Peer, owner: Owner) -> Arc<Owner> {
+        let owner = Arc::new(owner);
+        lock(&self.0.session.clients).insert(peer.clone(), Arc::clone(&owner));
+        owner
     }
 
-    /// Handles a disconnected client.
-    pub(super) fn left(&self, peer: &Peer) {
-        lock(&self.0.session.clients).remove(peer);
-        self.0.kernel.left(peer);
+    /// Handles a disconnected client, unless it has connected again meanwhile.
+    pub(super) fn left(&self, peer: &Peer, joined: &Arc<Owner>) {
+        let mut clients = lock(&self.0.session.clients);
+        if clients.get(peer).is_some_and(|now| Arc::ptr_eq(now, joined)) {
+            clients.remove(peer);
+            drop(clients);
+            self.0.kernel.left(peer);
+        }
     }
 
     /// Extends the session's lease.
@@ -286,7 +292,7 @@ impl KernelSession {
     /// request that started the kernel.
     fn asker(&self) -> Owner {
         let asker = asker().and_then(|peer| lock(&self.clients).get(&peer).cloned());
-        asker.unwrap_or_else(|| self.owner.clone())
+        asker.map_or_else(|| self.owner.clone(), |owner| Owner::clone(&owner))
     }
 
     fn lock(&self) -> MutexGuard<'_, Option<OwnedSession>> {

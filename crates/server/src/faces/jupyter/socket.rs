@@ -71,7 +71,7 @@ async fn serve(
     (app, owner): (App, Owner),
 ) {
     running.keep();
-    running.joined(&peer, owner.clone());
+    let joined = running.joined(&peer, owner.clone());
     let hub: &Hub = running.hub();
     let (connection, messages) = hub.join(peer.clone());
     let (to, from) = socket.split();
@@ -86,7 +86,7 @@ async fn serve(
     }
     drop(connection);
     running.keep();
-    running.left(&peer);
+    running.left(&peer, &joined);
 }
 
 /// Sends the kernel's messages and pings the client.

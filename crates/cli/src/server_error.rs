@@ -31,6 +31,8 @@ pub(crate) enum RemoteError {
         #[source]
         source: ConnectorError,
     },
+    #[error("the connection to {url} was lost, and the server does not know the run")]
+    Forgotten { url: String },
     #[error("{0}")]
     Refused(Problem),
 }
@@ -90,6 +92,9 @@ impl RemoteError {
     pub(crate) fn hint(&self) -> Option<String> {
         Some(match self {
             Self::Unreachable { .. } => "start it with belljar serve, or check the URL".to_owned(),
+            Self::Forgotten { .. } => {
+                "it may have run: look at the session before you run it again".to_owned()
+            }
             Self::Refused(problem) if problem.code == "no_key" => {
                 "set BELLJAR_KEY to a key of the server; belljar serve printed one, or was given \
                  a file of them"

@@ -172,11 +172,16 @@ async fn open(
         };
         match link.ask(&ask).await {
             Ok(response) => return Ok(Events::of(response.into_body())),
-            // The request has not arrived.
+            // The request has not arrived, or the server has started again.
             Err(error)
                 if seen == 0
                     && sent.is_some_and(|sent| sent.elapsed() < AGAIN)
-                    && error.has_code("stream.not_found") => {}
+                    && error.has_code("stream.not_found") =>
+            {
+                if order.is_in_session() {
+                    return Err(link.forgotten());
+                }
+            }
             Err(error) => return Err(error),
         }
     }

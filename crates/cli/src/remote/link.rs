@@ -279,8 +279,14 @@ impl Link {
         }
     }
 
-    fn slow(&self) -> RemoteError {
+    pub(super) fn slow(&self) -> RemoteError {
         RemoteError::Slow {
+            url: self.shown.clone(),
+        }
+    }
+
+    pub(super) fn forgotten(&self) -> RemoteError {
+        RemoteError::Forgotten {
             url: self.shown.clone(),
         }
     }

@@ -77,6 +77,11 @@ impl Order {
         })
     }
 
+    /// Whether it runs in a session, which it may change.
+    pub(super) fn is_in_session(&self) -> bool {
+        self.path.starts_with("/v1/sessions/")
+    }
+
     /// Bytes of the request, at least.
     pub(crate) fn size(&self) -> u64 {
         let large = self.large.iter().map(|(_, bytes)| bytes.len() as u64);

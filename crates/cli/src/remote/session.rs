@@ -2,6 +2,7 @@
 
 use std::io::{Seek, Write};
 use std::path::Path;
+use std::sync::atomic::{AtomicU32, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
@@ -29,6 +30,8 @@ use crate::session_file::founding;
 const DEPTH: usize = 64;
 /// How long an interrupt waits for the server to name the run.
 const NAMING: Duration = Duration::from_millis(50);
+/// After so many interrupts of a run, its server is given up.
+const INTERRUPTS: u32 = 3;
 /// How long ending a session may take.
 const FAREWELL: Duration = Duration::from_secs(2);
 
@@ -48,6 +51,9 @@ struct Current {
     /// The id by which the server interrupts it.
     id: Mutex<Option<String>>,
     stop: Notify,
+    /// How often it was interrupted.
+    told: AtomicU32,
+    give_up: Notify,
 }
 
 /// A session as a server describes it.
@@ -168,6 +174,8 @@ impl RemoteSession {
             run: Run::new()?,
             id: Mutex::default(),
             stop: Notify::new(),
+            told: AtomicU32::new(0),
+            give_up: Notify::new(),
         });
         *lock(&self.current) = Some(Arc::clone(&current));
         let noting = Noting {
@@ -177,6 +185,10 @@ impl RemoteSession {
         let answer = tokio::select! {
             answer = follow(&self.link, &current.run, order, Told::Output, asks, &noting) => answer,
             never = self.stop(&current) => match never {},
+            () = current.give_up.notified() => {
+                let _ = timeout(FAREWELL, current.run.end(&self.link)).await;
+                Err(self.link.slow())
+            }
         };
         *lock(&self.current) = None;
         Ok(answer?.outcome)
@@ -198,10 +210,16 @@ impl RemoteSession {
         }
     }
 
-    /// Interrupts the run in progress. Returns whether there was one.
+    /// Interrupts the run in progress; the third time, no longer waits for the server. Returns
+    /// whether there was a run.
     pub(crate) fn interrupt(&self) -> bool {
         let current = lock(&self.current);
-        current.iter().for_each(|current| current.stop.notify_one());
+        for current in current.iter() {
+            current.stop.notify_one();
+            if current.told.fetch_add(1, Ordering::Relaxed) + 1 >= INTERRUPTS {
+                current.give_up.notify_one();
+            }
+        }
         current.is_some()
     }
 

@@ -59,9 +59,10 @@ class BelljarSandboxClient:
         error: BaseException | None,
         trace: TracebackType | None,
     ) -> None:
-        for namespace, claim in list(self._sandboxes):
-            if (namespace, claim) not in self._named:
-                self.delete_sandbox(claim, namespace)
+        with contextlib.ExitStack() as stack:
+            for namespace, claim in list(self._sandboxes):
+                if (namespace, claim) not in self._named:
+                    stack.callback(self.delete_sandbox, claim, namespace)
 
     def create_sandbox(
         self,
@@ -98,8 +99,8 @@ class BelljarSandboxClient:
         if shutdown_after_seconds is not None:
             options["lease"] = (shutdown_after_seconds, "close")
         options["env"] = {**options.get("env", {}), **(env or {})}
-        session = runtime_or_default(self._runtime).session(**options)
-        sandbox = BelljarSandbox(session, key[1], namespace)
+        runtime = runtime_or_default(self._runtime)
+        sandbox = BelljarSandbox(runtime, runtime.session(**options), key[1], namespace)
         self._sandboxes[key], self._labels[key] = sandbox, labels or {}
         if claim_name is not None:
             self._named.add(key)
@@ -120,7 +121,7 @@ class BelljarSandboxClient:
         self, namespace: str = "default", label_selector: str | None = None
     ) -> list[str]:
         wanted = [term.partition("=") for term in (label_selector or "").split(",") if term]
-        if not all(equals for _, equals, _ in wanted):
+        if not all(equals and not name.endswith("!") for name, equals, _ in wanted):
             raise NotImplementedError("a selector is name=value, several joined by commas")
         return [
             claim
@@ -135,6 +136,7 @@ class BelljarSandboxClient:
     def delete_sandbox(self, claim_name: str, namespace: str = "default") -> None:
         sandbox = self._sandboxes.pop((namespace, claim_name), None)
         self._named.discard((namespace, claim_name))
+        self._labels.pop((namespace, claim_name), None)
         if sandbox is not None:
             sandbox.terminate()
 
@@ -144,9 +146,10 @@ class BelljarSandboxClient:
 
     def _claims(self) -> dict[tuple[str, str], BelljarSandbox]:
         """The sandboxes that have not ended."""
+        open_ids = {info.id for info in runtime_or_default(self._runtime).sessions()}
         for key, sandbox in list(self._sandboxes.items()):
-            if sandbox.status()[0] == "SandboxNotFound":
-                del self._sandboxes[key]
+            if sandbox.sandbox_id not in open_ids:
+                del self._sandboxes[key], self._labels[key]
                 self._named.discard(key)
         return self._sandboxes
 
@@ -154,7 +157,10 @@ class BelljarSandboxClient:
 class BelljarSandbox:
     """Has the methods of `k8s_agent_sandbox.sandbox.Sandbox`."""
 
-    def __init__(self, session: belljar.Session, claim_name: str, namespace: str) -> None:
+    def __init__(
+        self, runtime: belljar.Runtime, session: belljar.Session, claim_name: str, namespace: str
+    ) -> None:
+        self._runtime = runtime
         self.sandbox_id = session.id
         self.claim_name: str | None = claim_name
         self.namespace = namespace
@@ -174,11 +180,9 @@ class BelljarSandbox:
         return not self._is_closed
 
     def status(self) -> tuple[str, str]:
-        try:
-            # The properties of a session outlive it.
-            self._session.files.list()
-        except belljar.SessionError as error:
-            return "SandboxNotFound", str(error)
+        # Not by the session's own methods, which wait while it runs code.
+        if all(info.id != self.sandbox_id for info in self._runtime.sessions()):
+            return "SandboxNotFound", "the session has ended"
         return "SandboxReady", str(self._session.info.status)
 
     def close_connection(self) -> None:
@@ -220,6 +224,8 @@ class Commands:
             run = self._session.run(program.code(), cwd=program.cwd, run_env=env, timeout=limit)
         except belljar.RefusedError as error:
             return ExecutionResult(stderr=f"{error}\n", exit_code=126)
+        except belljar.SessionError as error:
+            raise SandboxRequestError(str(error), 410) from error
         document = run.outcome.to_dict()
         return ExecutionResult(
             stdout=document["stdout"],
@@ -284,10 +290,11 @@ class Files:
 
     def exists(self, path: str, timeout: int = 60) -> bool:
         place = _path(path)
-        try:
-            return place == "" or self._files.stat(place) is not None
-        except belljar.NoSuchFileError:
-            return False
+        with _reported():
+            try:
+                return place == "" or self._files.stat(place) is not None
+            except belljar.NoSuchFileError:
+                return False
 
     def delete(self, path: str, recursive: bool = False, timeout: int = 60) -> None:
         place = _path(path)
@@ -297,8 +304,9 @@ class Files:
             self._files.remove(place)
 
     def _is_full(self, place: str) -> bool:
-        is_directory = place == "" or self._files.stat(place).kind == "directory"
-        return is_directory and bool(self._files.list(place))
+        with _reported():
+            is_directory = place == "" or self._files.stat(place).kind == "directory"
+            return is_directory and bool(self._files.list(place))
 
 
 def _path(path: str) -> str:

@@ -156,13 +156,15 @@ def test_a_part_of_another_commit_is_refused(release, tmp_path):
             stamp.write_text(text)
         told = release("step", "part", "x86_64-windows", "belljar.exe")
         assert (told.returncode, "is not of the commit" in told.stderr) == (1, True)
-    made = tmp_path / "made"
+    made = tmp_path / "made.exe"
     made.write_text("GLIBC_2.2.5 GLIBC_2.28")
+    assert release("step", "checked", made).returncode == 0
     assert release("step", "keep", "x86_64-windows", "belljar.exe", made).returncode == 0
     assert release("step", "part", "x86_64-windows", "belljar.exe").stdout == f"{program}\n"
-    for text in ("GLIBC_2.3 GLIBC_2.29", f"from {RELEASE}"):
+    for text, why in (("GLIBC_2.3 GLIBC_2.29", "newer"), (f"from {RELEASE}", "names")):
         made.write_text(text)
-        assert release("step", "keep", "x86_64-windows", "belljar.exe", made).returncode == 1
+        told = release("step", "checked", made)
+        assert (told.returncode, why in told.stderr) == (1, True)
 
 
 def test_a_folder_that_is_no_release_is_kept(release, tmp_path):

@@ -339,7 +339,7 @@ mod tests {
         assert!(account.take(1, false).is_some());
     }
 
-    /// One that reads no messages cannot collect attempts to connect in the front.
+    /// A worker that reads no messages cannot collect attempts to connect in the front.
     #[tokio::test]
     async fn an_attempt_to_connect_ends() {
         let (near, _far) = StdUnixStream::pair().unwrap();

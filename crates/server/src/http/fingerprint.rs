@@ -13,11 +13,9 @@ use hyper::body::{Frame, SizeHint};
 use sha2::{Digest, Sha256};
 
 use super::request_body::{self, ReadMode};
+use super::stored_responses::Fingerprint;
 use crate::lock::lock;
 use crate::service::owner::Owner;
-
-/// A hash of query, media type and body; `None` if the body was not read to its end.
-pub(crate) type Fingerprint = Option<[u8; 32]>;
 
 /// Takes the fingerprint of a request while its handler reads the body.
 pub(crate) struct Reading(Arc<Mutex<Hash>>);

@@ -9,7 +9,6 @@ use axum::http::{HeaderMap, HeaderName, HeaderValue, StatusCode};
 use axum::response::{IntoResponse, Response};
 use bytes::Bytes;
 
-use super::fingerprint::Fingerprint;
 use crate::lock::lock;
 use crate::service::Service;
 use crate::service::cache::Cached;
@@ -22,6 +21,9 @@ const REPLAYED: HeaderName = HeaderName::from_static("idempotent-replayed");
 /// caches; a request in progress is never evicted.
 #[derive(Clone, Default)]
 pub(crate) struct StoredResponses(Arc<Mutex<HashSet<Name>>>);
+
+/// A hash of a request's query, media type and body; `None` if the body was not read to its end.
+pub(crate) type Fingerprint = Option<[u8; 32]>;
 
 /// Owner, and path with key.
 type Name = (String, String);

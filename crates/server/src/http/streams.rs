@@ -17,10 +17,10 @@ use tokio::sync::watch;
 use tokio::time::Instant;
 use tokio_util::sync::CancellationToken;
 
-use super::fingerprint::Fingerprint;
 use super::identity;
 use super::problem::Problem;
 use super::sse::{self, Rest, Sent, Told, Watched, last, respond};
+use super::stored_responses::Fingerprint;
 use crate::lock::lock;
 use crate::service::owner::Owner;
 

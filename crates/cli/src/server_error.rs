@@ -37,7 +37,7 @@ pub(crate) enum RemoteError {
     Refused(Problem),
 }
 
-/// What a server says of a request that it refuses.
+/// A server's reason for refusing a request.
 #[derive(Debug, Deserialize)]
 pub(crate) struct Problem {
     detail: String,

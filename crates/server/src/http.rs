@@ -35,5 +35,6 @@ pub(crate) mod streams;
 pub(crate) mod tls;
 pub(crate) mod trace_context;
 pub(crate) mod upload;
+mod watched_body;
 pub(crate) mod websocket;
 pub(crate) mod websocket_input;

@@ -21,12 +21,12 @@ const LONGEST_RUN: Duration = Duration::from_mins(10);
 
 /// A request for a server.
 pub(crate) struct Order {
-    /// Where it is sent.
+    /// Path of the endpoint.
     pub(super) path: String,
     json: Map<String, Value>,
     /// Names and contents of large files.
     large: Vec<(String, Vec<u8>)>,
-    /// What separates the parts of a form.
+    /// Boundary of the parts of a form.
     mark: String,
     /// How long the answer may take.
     pub(super) silence: Duration,

@@ -288,7 +288,7 @@ impl RemoteSession {
         Ok((start, matches))
     }
 
-    /// What is known of the object at the end of the code.
+    /// The properties of the object at the end of the code.
     pub(crate) async fn inspect<T: DeserializeOwned>(
         &self,
         code: &str,

@@ -24,7 +24,7 @@ use crate::{
     run::Shown,
 };
 
-/// Where the sessions of a prompt are.
+/// Runs the sessions of a prompt: this process or a server.
 pub(super) enum Place {
     Here(Runtime),
     #[cfg(feature = "server")]
@@ -48,7 +48,7 @@ pub(super) struct PastRun {
     pub wall_ms: f64,
 }
 
-/// What a session knows of an object.
+/// The properties of an object in a session.
 #[derive(Deserialize)]
 pub(super) struct Described {
     pub name: String,

@@ -282,7 +282,7 @@ pub(super) fn hold(plan: &Lockdown) -> Result<(), LockdownError> {
     }
 }
 
-/// What a filter does with a call.
+/// A filter's decision about a call.
 #[derive(Clone, Copy, PartialEq)]
 enum Verdict {
     Is(u32),

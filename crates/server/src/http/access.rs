@@ -1,13 +1,11 @@
 //! The access log: a span around each request, and a line at its end. Neither contains request
 //! bodies, queries or headers that may hold keys.
 
-use std::pin::Pin;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{LazyLock, Mutex};
-use std::task::{Context, Poll};
 use std::time::{Duration, Instant};
 
-use axum::body::{Body, Bytes, HttpBody};
+use axum::body::{Body, HttpBody};
 use axum::extract::{MatchedPath, Request, State};
 use axum::http::header::{CONNECTION, CONTENT_LENGTH};
 use axum::http::{HeaderMap, HeaderName, HeaderValue, Method, StatusCode};
@@ -15,7 +13,6 @@ use axum::middleware::Next;
 use axum::response::{IntoResponse, Response};
 use data_encoding::HEXLOWER;
 use futures_util::{StreamExt, stream};
-use hyper::body::{Frame, SizeHint};
 use tokio_util::sync::CancellationToken;
 use tracing::field::{Empty, display};
 use tracing::{Instrument, Level, Span};
@@ -28,6 +25,7 @@ use super::identity::Identity;
 use super::limits::MAX_PLAIN;
 use super::problem::Problem;
 use super::trace_context::TraceContext;
+use super::watched_body::watched;
 use super::websocket_input::WebSocketInput;
 use super::{forwarded, identity, rate_limit};
 use crate::audit::{Caller, Event, Record};
@@ -110,7 +108,7 @@ pub(crate) async fn log(State(app): State<App>, mut request: Request, next: Next
     if !tracing::enabled!(Level::INFO) || response.status() == StatusCode::SWITCHING_PROTOCOLS {
         return response;
     }
-    let line = Line {
+    let mut line = Line {
         span,
         started,
         bytes: 0,
@@ -120,7 +118,7 @@ pub(crate) async fn log(State(app): State<App>, mut request: Request, next: Next
             .and_then(|text| text.to_str().ok()?.parse().ok()),
         is_whole: method == Method::HEAD || response.body().is_end_stream(),
     };
-    response.map(|body| Body::new(Told { body, line }))
+    response.map(|body| watched(body, move |piece, is_end| line.count(piece, is_end)))
 }
 
 /// Describes a request for the audit log. In a worker, its key is that which the front has checked.
@@ -287,6 +285,13 @@ struct Line {
     is_whole: bool,
 }
 
+impl Line {
+    fn count(&mut self, piece: &[u8], is_end: bool) {
+        self.bytes += piece.len() as u64;
+        self.is_whole = is_end;
+    }
+}
+
 impl Drop for Line {
     fn drop(&mut self) {
         let bytes = self.bytes;
@@ -299,40 +304,5 @@ impl Drop for Line {
                 tracing::info!(bytes, duration_ms, "the client disconnected early");
             }
         });
-    }
-}
-
-/// A body that counts its bytes.
-struct Told {
-    body: Body,
-    line: Line,
-}
-
-impl HttpBody for Told {
-    type Data = Bytes;
-    type Error = axum::Error;
-
-    fn poll_frame(
-        mut self: Pin<&mut Self>,
-        context: &mut Context<'_>,
-    ) -> Poll<Option<Result<Frame<Bytes>, axum::Error>>> {
-        let polled = Pin::new(&mut self.body).poll_frame(context);
-        match &polled {
-            Poll::Ready(Some(Ok(frame))) => {
-                self.line.bytes += frame.data_ref().map_or(0, |data| data.len() as u64);
-                self.line.is_whole = self.body.is_end_stream();
-            }
-            Poll::Ready(None) => self.line.is_whole = true,
-            _ => {}
-        }
-        polled
-    }
-
-    fn is_end_stream(&self) -> bool {
-        self.body.is_end_stream()
-    }
-
-    fn size_hint(&self) -> SizeHint {
-        self.body.size_hint()
     }
 }

@@ -1,19 +1,16 @@
 //! Fingerprints of requests: whether a repeated request is the same as the first.
 
-use std::pin::Pin;
 use std::sync::{Arc, Mutex};
-use std::task::{Context, Poll};
 
-use axum::body::{Body, Bytes, HttpBody};
 use axum::extract::Request;
 use axum::http::HeaderValue;
 use axum::http::header::CONTENT_TYPE;
 use futures_util::StreamExt;
-use hyper::body::{Frame, SizeHint};
 use sha2::{Digest, Sha256};
 
 use super::request_body::{self, ReadMode};
 use super::stored_responses::Fingerprint;
+use super::watched_body::watched;
 use crate::lock::lock;
 use crate::service::owner::Owner;
 
@@ -24,10 +21,12 @@ impl Reading {
     /// Call this before the body is read.
     pub(crate) fn of(request: &Request) -> Self {
         let hash = Arc::new(Mutex::new(Hash::of(request)));
+        let read = Arc::clone(&hash);
         request_body::wrap(request, |body| {
-            Body::new(Hashed {
-                body,
-                hash: Arc::clone(&hash),
+            watched(body, move |piece, is_end| {
+                let mut hash = lock(&read);
+                hash.sum.update(piece);
+                hash.is_whole = is_end;
             })
         });
         Self(hash)
@@ -73,44 +72,5 @@ impl Hash {
 
     fn end(&self) -> Fingerprint {
         self.is_whole.then(|| self.sum.clone().finalize().into())
-    }
-}
-
-/// A body that is hashed while it is read.
-struct Hashed {
-    body: Body,
-    hash: Arc<Mutex<Hash>>,
-}
-
-impl HttpBody for Hashed {
-    type Data = Bytes;
-    type Error = axum::Error;
-
-    fn poll_frame(
-        mut self: Pin<&mut Self>,
-        context: &mut Context<'_>,
-    ) -> Poll<Option<Result<Frame<Bytes>, axum::Error>>> {
-        let polled = Pin::new(&mut self.body).poll_frame(context);
-        let mut hash = lock(&self.hash);
-        match &polled {
-            Poll::Ready(Some(Ok(frame))) => {
-                if let Some(bytes) = frame.data_ref() {
-                    hash.sum.update(bytes);
-                }
-                hash.is_whole = self.body.is_end_stream();
-            }
-            Poll::Ready(None) => hash.is_whole = true,
-            _ => {}
-        }
-        drop(hash);
-        polled
-    }
-
-    fn is_end_stream(&self) -> bool {
-        self.body.is_end_stream()
-    }
-
-    fn size_hint(&self) -> SizeHint {
-        self.body.size_hint()
     }
 }

@@ -5,7 +5,8 @@ use std::path::PathBuf;
 use std::sync::Arc;
 
 use anyhow::Context;
-use belljar::{Error, Runtime, RuntimeBuilder};
+use belljar::request::ImageChoice;
+use belljar::{Error, Request, Runtime, RuntimeBuilder};
 
 use super::args::Global;
 use super::printer::Printer;
@@ -14,6 +15,15 @@ use super::progress::Bars;
 /// Starts the engine, showing the progress of any setup.
 pub(super) fn start(global: &Global, printer: &Arc<Printer>) -> Result<Runtime, Error> {
     configure(global, &Arc::new(Bars::new(printer))).build()
+}
+
+/// Makes the image that a request names, unless it is made. A process that is locked down can
+/// neither download its packages nor write it to a cache that has all else.
+pub(super) fn prepare(runtime: &Runtime, request: &Request) -> Result<(), Error> {
+    match &request.image {
+        ImageChoice::Named(name) => runtime.images().prepare(name),
+        _ => Ok(()),
+    }
 }
 
 /// A reactor on the current thread.

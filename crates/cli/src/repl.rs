@@ -53,6 +53,7 @@ pub(super) fn repl(
         return talk(Place::Elsewhere(Arc::new(link)), request, args, printer);
     }
     let runtime = engine::start(global, printer)?;
+    engine::prepare(&runtime, &request)?;
     lock(&runtime, &request, &args, printer)?;
     talk(Place::Here(runtime), request, args, printer)
 }

@@ -60,5 +60,5 @@ mod macos;
 #[cfg(windows)]
 mod windows;
 
-pub use plan::Lockdown;
+pub use plan::{Lockdown, is_applied};
 pub use status::{LockdownError, Status, Support};

@@ -1,6 +1,7 @@
 //! What a process keeps.
 
 use std::path::{Path, PathBuf};
+use std::sync::atomic::{AtomicBool, Ordering};
 
 use crate::status::{LockdownError, Status};
 use crate::system;
@@ -21,6 +22,13 @@ pub struct Lockdown {
     pub(crate) ports: Vec<u16>,
     pub(crate) resolves_names: bool,
     pub(crate) ends_children: bool,
+}
+
+static APPLIED: AtomicBool = AtomicBool::new(false);
+
+/// Whether this process was locked down, or its parent before it was copied, even if in part.
+pub fn is_applied() -> bool {
+    APPLIED.load(Ordering::Relaxed)
 }
 
 /// What the resolver of the C library reads, and where distributions keep the certificates of
@@ -108,6 +116,7 @@ impl Lockdown {
     ///
     /// On macOS and Windows, a second call is refused, in part or as a whole.
     pub fn apply(&self) -> Status {
+        APPLIED.store(true, Ordering::Relaxed);
         system::apply(self)
     }
 

@@ -378,7 +378,7 @@ fn are_packed(cache: &Cache, packages: &[LockedPackage]) -> bool {
 }
 
 /// Downloads the locked packages of a built-in image, unless they are in the cache. Fails instead
-/// if it must not download them. Removes damaged packages.
+/// if it must not download them, or this process is locked down. Removes damaged packages.
 pub(crate) fn fetch(
     cache: &Cache,
     recipe: &Recipe,
@@ -398,7 +398,7 @@ pub(crate) fn fetch(
     if are_here(cache, packages) {
         return Ok(());
     }
-    if !may_download {
+    if !may_download || belljar_lockdown::is_applied() {
         return Err(BakeError::NotDownloaded {
             image: recipe.name.clone(),
         });

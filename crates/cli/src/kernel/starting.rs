@@ -74,8 +74,12 @@ impl Starting {
         if let Some(runtime) = &*runtime {
             return Ok(runtime.clone());
         }
-        let builder = self.builder.clone();
-        let building = tokio::task::spawn_blocking(move || builder.build());
+        let (builder, start) = (self.builder.clone(), self.start.clone());
+        let building = tokio::task::spawn_blocking(move || {
+            let runtime = builder.build()?;
+            engine::prepare(&runtime, &start)?;
+            Ok::<_, belljar::Error>(runtime)
+        });
         let built = match building.await {
             Ok(built) => self.locked(built?)?,
             Err(panic) => return Err(Failure::new("BelljarError", panic.to_string())),

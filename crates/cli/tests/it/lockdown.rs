@@ -312,3 +312,28 @@ fn a_kernel_that_refuses_is_told_of_or_enough_to_end() {
         assert!(ran.stderr.contains(what) && ran.stdout.is_empty(), "{}", ran.page());
     }
 }
+
+/// pip may run and may write to the cache before the lock-down only.
+#[test]
+fn packages_of_an_image_are_downloaded_before_it_or_not_at_all() {
+    let cache = caches::copy_of_the_shared_one();
+    let image = cache.path().join("images/web.image");
+    let wheels = cache.path().join("wheels");
+    for gone in [&image, &wheels, &cache.path().join("packages")] {
+        let _ = fs::remove_file(gone).or_else(|_| fs::remove_dir_all(gone));
+    }
+    let nowhere = tempfile::tempdir().unwrap();
+    let command = |args: &[&str], input: &str| {
+        let mut command = belljar();
+        command.env("BELLJAR_CACHE", cache.path());
+        command.env("PIP_NO_INDEX", "1").env("PIP_FIND_LINKS", nowhere.path());
+        sent_to(command, input, args)
+    };
+    for args in [&["run", "--image=web", "-c", "1"][..], &["repl", "--image=web"]] {
+        let ran = command(args, "1\n").exits(3);
+        assert!(ran.stderr.contains("its packages cannot be downloaded"), "{}", ran.page());
+    }
+    let line = json!({"code": "1", "image": "web"}).to_string();
+    let ran = command(&["batch"], &line);
+    assert!(ran.page().contains("its packages are not on this machine"), "{}", ran.page());
+}

@@ -3,6 +3,7 @@
 
 use std::path::PathBuf;
 use std::process::Command;
+use std::time::Duration;
 use std::{env, fs};
 
 use belljar::{Request, Runtime};
@@ -36,7 +37,7 @@ fn agree() {
         runtime.images().prepare(image).unwrap_or_else(|e| panic!("{}", chain(&e)));
         let code = program(&format!("images/{image}"));
         // Its imports choose the image.
-        let outcome = run_on(&runtime, Request::new(&code)).outcome;
+        let outcome = run_on(&runtime, Request::new(&code).timeout(Duration::from_mins(1))).outcome;
         succeeded(&outcome);
         assert_eq!(outcome.stdout, on_the_host(&code), "{image}");
         for file in &outcome.files {

@@ -2,6 +2,7 @@
 
 use std::path::{Path, PathBuf};
 use std::process::Command;
+use std::time::Duration;
 use std::{env, fs};
 
 use belljar::{Request, Runtime};
@@ -34,7 +35,8 @@ fn kept() {
     let built = runtime.images().build(&copy.path().join("plotly.toml"));
     built.unwrap_or_else(|e| panic!("{}", chain(&e)));
 
-    let run = run_on(&runtime, Request::new(program("images/plotly_shown")).image("plotly"));
+    let request = Request::new(program("images/plotly_shown")).image("plotly");
+    let run = run_on(&runtime, request.timeout(Duration::from_mins(1)));
     succeeded(&run.outcome);
     assert_eq!(run.outcome.result, "scatter");
     let made = paths(&run.outcome);

@@ -139,13 +139,12 @@ pub fn apart(name: &str, command: &mut Command, body: impl FnOnce()) {
         .env(MARK, name)
         .output()
         .unwrap();
-    let stdout = String::from_utf8_lossy(&output.stdout);
-    assert!(
-        output.status.success() && stdout.contains("1 passed"),
-        "{name}: {}\n{stdout}{}",
-        output.status,
-        String::from_utf8_lossy(&output.stderr)
-    );
+    let (stdout, stderr) =
+        (String::from_utf8_lossy(&output.stdout), String::from_utf8_lossy(&output.stderr));
+    let has_passed = output.status.success() && stdout.contains("1 passed");
+    // Indented, so that nothing takes the other process's report for one of this process.
+    let shown = format!("\n{stdout}{stderr}").replace('\n', "\n    ");
+    assert!(has_passed, "{name}: {}{shown}", output.status);
     print!("{stdout}");
 }
 

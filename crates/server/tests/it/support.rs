@@ -179,7 +179,9 @@ pub fn alone(name: &str, body: impl FnOnce()) {
     let (stdout, stderr) =
         (String::from_utf8_lossy(&output.stdout), String::from_utf8_lossy(&output.stderr));
     let has_passed = output.status.success() && stdout.contains("1 passed");
-    assert!(has_passed, "{name}: {}\n{stdout}{stderr}", output.status);
+    // Indented, so that nothing takes the other process's report for one of this process.
+    let shown = format!("\n{stdout}{stderr}").replace('\n', "\n    ");
+    assert!(has_passed, "{name}: {}{shown}", output.status);
 }
 
 /// A tokio runtime like a server's.

@@ -49,7 +49,7 @@ THREAD = "Threads and worker processes"
         (ModuleNotFoundError("No module named 'sympy': this bundle", name="sympy"), None),
         (ModuleNotFoundError("No module named 'sympy'", name="sympy"), "`sympy` is not installed"),
         (ModuleNotFoundError("x", name="fcntl"), "`fcntl` depends on the operating system"),
-        (ModuleNotFoundError("x", name="pip"), "Nothing can be installed"),
+        (ModuleNotFoundError("x", name="pip"), "Nothing can be installed at run time. `belljar"),
         (ModuleNotFoundError("x", name=5), None),
         (ImportError("Import of 'os' is not allowed"), "The policy of this run"),
         (ImportError("cannot import name 'x'"), None),
@@ -121,5 +121,5 @@ def test_hostile_errors_have_none():
 
 
 def test_a_run_carries_it(runs):
-    assert "belljar image build" in runs("import polars").status()["hint"]
+    assert "belljar image make" in runs("import polars").status()["hint"]
     assert runs("1/0").status()["hint"] is None

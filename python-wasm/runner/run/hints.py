@@ -61,8 +61,8 @@ _SYSTEM_MODULES = frozenset(
 _NO_NETWORK = "There is no network in this sandbox: pass the data as an input file or in the code."
 _NO_PROCESS = "No other process can be started in this sandbox: use Python in this one."
 _NO_INSTALL = (
-    "Nothing can be installed at run time. A pure-Python package can be added to an image with "
-    "`belljar image build`."
+    "Nothing can be installed at run time. `belljar image make --with NAME` makes an image with a "
+    "package, also of many with native code."
 )
 _NO_THREAD = (
     "Threads and worker processes cannot be started here: call the function directly, or use "

@@ -445,7 +445,9 @@ fn read(artifact: &Artifact) -> Result<Vec<u8>, CodeError> {
 
 /// Returns the initial memory of the artifact's module. Passes change its code but not its data.
 pub(crate) fn first_memory(artifact: &Artifact) -> Result<Split, CodeError> {
-    Ok(split(&read(artifact)?)?)
+    let mut split = split(&read(artifact)?)?;
+    belljar_passes::on_memory(&mut split.memory)?;
+    Ok(split)
 }
 
 /// Returns the file of the native code of `tier` for this machine.

@@ -17,6 +17,8 @@ mod contract;
 mod determinism;
 mod dialect;
 mod displays;
+#[cfg(target_os = "linux")]
+mod error_numbers;
 mod escape;
 mod events;
 mod face;

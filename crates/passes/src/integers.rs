@@ -20,6 +20,8 @@
 
 mod addresses;
 mod draws;
+mod empty_paths;
+mod error_numbers;
 mod floats;
 mod indices;
 mod names;
@@ -34,12 +36,13 @@ mod width_query;
 use wasmparser::BinaryReaderError;
 
 use addresses::Addresses;
+pub(super) use error_numbers::write_texts;
 pub(super) use overflows::apply as tell_overflows;
 use parsed::{Changes, Parsed};
 use patterns::PLACES;
 
 /// Increased with every change of the pass's output.
-pub(super) const VERSION: u32 = 11;
+pub(super) const VERSION: u32 = 12;
 
 /// The pass does not support this module.
 #[derive(Debug, thiserror::Error)]
@@ -124,12 +127,14 @@ pub(super) fn apply(module: &[u8]) -> Result<Vec<u8>, IntegersError> {
     changes.finish()
 }
 
-/// Changes the C library, which all tiers contain, in the same way on all of them: a function's
-/// cost decides which functions count fuel.
-pub(super) fn apply_to_c_library(module: &[u8]) -> Result<Vec<u8>, IntegersError> {
+/// Changes what all tiers contain, in the same way on all of them: a function's cost decides which
+/// functions count fuel.
+pub(super) fn apply_to_core(module: &[u8]) -> Result<Vec<u8>, IntegersError> {
     let parsed = Parsed::new(module)?;
     let mut changes = Changes::new(&parsed);
     floats::apply_to_c_library(&parsed, &mut changes)?;
+    error_numbers::apply(&parsed, &mut changes)?;
+    empty_paths::apply(&parsed, &mut changes)?;
     changes.finish()
 }
 

@@ -41,10 +41,10 @@ struct Pass {
 /// Passes on the whole module, with its names and data, in this order.
 const WHOLE: &[Pass] = &[
     Pass {
-        name: "flags of the C library",
+        name: "what the C library has otherwise than Linux's",
         from: Tier::Core,
         version: integers::VERSION,
-        apply: |module| Ok(integers::apply_to_c_library(module)?),
+        apply: |module| Ok(integers::apply_to_core(module)?),
     },
     Pass {
         name: "integers",
@@ -112,6 +112,15 @@ pub fn on_module(module: Vec<u8>, tier: Tier) -> Result<Vec<u8>, PassError> {
     tracing::debug!(%tier, elapsed = ?started.elapsed(), "took what the tier does not hold");
     drop(module);
     apply(WHOLE, held, tier)
+}
+
+/// Changes the interpreter's first memory, as [`on_module`] changes its code.
+///
+/// # Errors
+///
+/// If it is not as expected.
+pub fn on_memory(memory: &mut [u8]) -> Result<(), PassError> {
+    Ok(integers::write_texts(memory)?)
 }
 
 /// Applies the passes on the code, and proves that the resulting code stops.

@@ -23,6 +23,8 @@ pub(super) enum Step {
     Load(u64),
     /// `i32.load8_u` with this offset.
     Load8(u64),
+    /// `i32.load16_u` with this offset.
+    Load16(u64),
     BrIf(u32),
     Add,
     Add64,
@@ -57,6 +59,7 @@ impl Step {
             | (Self::Tee(a), Operator::LocalTee { local_index }) => a == *local_index,
             (Self::Load(offset), Operator::I32Load { memarg })
             | (Self::Load8(offset), Operator::I32Load8U { memarg })
+            | (Self::Load16(offset), Operator::I32Load16U { memarg })
             | (Self::LoadFloat(offset), Operator::F64Load { memarg }) => offset == memarg.offset,
             (Self::BrIf(a), Operator::BrIf { relative_depth }) => a == *relative_depth,
             (Self::Add, Operator::I32Add)

@@ -50,8 +50,8 @@ export interface RunOptions {
   aliases?: string[];
   cwd?: string;
   args?: string[];
-  /** Seconds. */
-  timeout?: number;
+  /** Seconds. Default: 5; `null`: as long as the runtime allows. */
+  timeout?: number | null;
   memory_mb?: number;
   fuel?: number;
   output_bytes?: number;

@@ -65,8 +65,13 @@ pub struct RunRequest {
     /// Arguments: `sys.argv[1:]`.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub args: Vec<String>,
-    /// Wall clock time in seconds, including sleep. Default 5.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
+    /// Wall clock time in seconds, including sleep. Default 5. `null` (in Rust infinity) leaves
+    /// only the runtime's ceiling.
+    #[serde(
+        default,
+        skip_serializing_if = "Option::is_none",
+        deserialize_with = "seconds_or_null"
+    )]
     pub timeout: Option<f64>,
     /// Memory above the image, in MiB. Default 256.
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -222,6 +227,9 @@ pub enum HostPaths {
 
 fn limits(asked: &RunRequest, reasons: &mut Vec<Reason>) -> RequestLimits {
     let timeout = asked.timeout.and_then(|seconds| {
+        if seconds == f64::INFINITY {
+            return Some(Duration::MAX);
+        }
         let duration = Duration::try_from_secs_f64(seconds).ok();
         if duration.is_none() {
             let message = format!("{seconds} is not a number of seconds");
@@ -268,6 +276,11 @@ fn input_files(
         files.push(InputFile { path, content });
     }
     files
+}
+
+/// Deserializes null as infinity, unlike a missing key. serde_json writes infinity as null.
+fn seconds_or_null<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Option<f64>, D::Error> {
+    Ok(Some(Option::deserialize(deserializer)?.unwrap_or(f64::INFINITY)))
 }
 
 /// Deserializes an object or null. The derived code would also accept an array, and its error would
@@ -432,6 +445,17 @@ mod tests {
         ] {
             assert_eq!(RunRequest::of(&request).unwrap_err().reasons.len(), 1);
         }
+    }
+
+    #[test]
+    fn a_timeout_of_null_is_not_a_missing_one() {
+        let unlimited = Request::new("1").timeout(Duration::MAX);
+        assert_eq!(request(r#"{"code": "1", "timeout": null}"#).unwrap(), unlimited);
+        assert_eq!(request(r#"{"code": "1", "fuel": null}"#).unwrap(), Request::new("1"));
+        let written = serde_json::to_value(RunRequest::of(&unlimited).unwrap()).unwrap();
+        assert_eq!(written.get("timeout"), Some(&Value::Null));
+        let written = serde_json::to_value(RunRequest::of(&Request::new("1")).unwrap()).unwrap();
+        assert_eq!(written.get("timeout"), None);
     }
 
     #[test]

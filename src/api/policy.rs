@@ -23,7 +23,7 @@ use crate::limits::{
 #[serde(deny_unknown_fields)]
 #[non_exhaustive]
 pub struct RunLimits {
-    /// Limit on wall clock time.
+    /// Limit on wall clock time. As a default, [`Duration::MAX`] is as much as the ceiling allows.
     pub timeout: Duration,
     /// Limit on memory above the image, in bytes.
     pub memory: u64,
@@ -166,7 +166,10 @@ fn resolve_limits(
     if let Some(fuel) = fuel {
         number(Field::Fuel, Some(fuel), fuel, ceilings.fuel.unwrap_or(u64::MAX / 4), 1);
     }
-    let timeout = asked.timeout.unwrap_or(defaults.timeout);
+    let timeout = match asked.timeout.unwrap_or(defaults.timeout) {
+        Duration::MAX => ceilings.timeout,
+        timeout => timeout,
+    };
     if timeout < Duration::from_millis(1) || timeout > ceilings.timeout {
         let seconds = |time: Duration| format!("{} s", time.as_secs_f64());
         let (value, ceiling) = (seconds(timeout), seconds(ceilings.timeout));
@@ -447,6 +450,18 @@ mod tests {
             .memory_mib(1 << 20)
             .timeout(Duration::ZERO);
         assert_eq!(refusal(request).len(), 7);
+    }
+
+    #[test]
+    fn a_run_without_a_timeout_of_its_own_has_the_ceiling() {
+        let ceilings = RunLimits::CEILINGS.timeout(Duration::from_secs(30));
+        let resolved = |request, defaults| resolve(request, &defaults, &ceilings).unwrap().bounds;
+        let unlimited = || Request::new("").timeout(Duration::MAX);
+        assert_eq!(resolved(unlimited(), RunLimits::default()).timeout, ceilings.timeout);
+        let defaults = RunLimits::default().timeout(Duration::MAX);
+        assert_eq!(resolved(Request::new(""), defaults).timeout, ceilings.timeout);
+        let limited = Request::new("").timeout(Duration::from_secs(1));
+        assert_eq!(resolved(limited, defaults).timeout, Duration::from_secs(1));
     }
 
     #[test]

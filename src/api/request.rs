@@ -158,7 +158,8 @@ impl Mount {
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct RequestLimits {
-    /// Wall clock time, including sleep and host calls. Default 5 s.
+    /// Wall clock time, including sleep and host calls. Default 5 s. [`Duration::MAX`] leaves only
+    /// the runtime's ceiling.
     pub timeout: Option<Duration>,
     /// Memory above the image, in bytes. Default 256 MiB.
     pub memory: Option<u64>,
@@ -521,7 +522,7 @@ impl Request {
         self
     }
 
-    /// Limits the wall clock time.
+    /// Limits the wall clock time. [`Duration::MAX`] leaves only the runtime's ceiling.
     #[must_use]
     pub fn timeout(mut self, timeout: Duration) -> Self {
         self.limits.timeout = Some(timeout);

@@ -30,6 +30,17 @@ test('a session keeps its state, forks and goes back', async () => {
   session.close();
 });
 
+test('a timeout of null leaves the ceiling, undefined the default', async () => {
+  const session = await runtime.session({ timeout: 0.2 });
+  const nap = 'import time; time.sleep(0.6)';
+  assert.equal((await session.run(nap, { timeout: undefined })).error_detail.kind, 'timeout');
+  assert.equal((await session.run(nap, { timeout: null })).error, null);
+  session.close();
+  const unlimited = await runtime.session({ timeout: null });
+  assert.equal((await unlimited.run('import time; time.sleep(5.2)')).error, null);
+  unlimited.close();
+});
+
 test('values go in and come out', async () => {
   const session = await runtime.session();
   const values = {

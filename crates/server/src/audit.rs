@@ -173,7 +173,11 @@ pub(crate) enum Event {
 impl From<&RequestLimits> for Limits {
     fn from(asked: &RequestLimits) -> Self {
         Self {
-            timeout_ms: asked.timeout.map(|time| time.as_secs_f64() * 1e3),
+            timeout_ms: asked.timeout.map(|time| match time {
+                // Null in JSON, as in the request.
+                Duration::MAX => f64::INFINITY,
+                time => time.as_secs_f64() * 1e3,
+            }),
             memory_bytes: asked.memory,
             fuel: asked.fuel,
             output_bytes: asked.output,
@@ -478,7 +482,17 @@ impl Record {
 
 #[cfg(test)]
 mod tests {
+    use serde_json::json;
+
     use super::*;
+
+    #[test]
+    fn a_timeout_of_null_is_not_a_missing_one() {
+        let told = |asked| serde_json::to_value(Limits::from(&asked)).unwrap();
+        assert_eq!(told(RequestLimits::default()), json!({}));
+        let unlimited = RequestLimits::default().timeout(Duration::MAX);
+        assert_eq!(told(unlimited), json!({"timeout_ms": null}));
+    }
 
     /// A disk that is full at times.
     #[derive(Clone, Default)]

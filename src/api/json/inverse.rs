@@ -1,5 +1,7 @@
 //! Converts a request to JSON, if JSON can represent it.
 
+use std::time::Duration;
+
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD as BASE64;
 use serde_json::Value;
@@ -55,7 +57,10 @@ impl RunRequest {
             aliases: request.aliases.clone(),
             cwd: request.cwd.clone(),
             args: request.args.clone(),
-            timeout: request.limits.timeout.map(|timeout| timeout.as_secs_f64()),
+            timeout: request.limits.timeout.map(|timeout| match timeout {
+                Duration::MAX => f64::INFINITY,
+                timeout => timeout.as_secs_f64(),
+            }),
             memory_mb,
             fuel: request.limits.fuel,
             output_bytes: request.limits.output,

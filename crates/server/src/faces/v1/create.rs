@@ -222,6 +222,14 @@ mod tests {
     }
 
     #[test]
+    fn a_timeout_of_null_is_not_a_missing_one() {
+        let start = read(r#"{"timeout": null}"#).unwrap().options.start;
+        assert_eq!(start.limits.timeout, Some(Duration::MAX));
+        let start = read(r#"{"memory_mb": null}"#).unwrap().options.start;
+        assert_eq!(start.limits, SessionOptions::new().start.limits);
+    }
+
+    #[test]
     fn nothing_is_a_session_with_every_default() {
         assert_eq!(read("{}").unwrap().options, SessionOptions::new());
     }

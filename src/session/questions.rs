@@ -4,6 +4,7 @@ use std::collections::BTreeMap;
 use std::time::Duration;
 
 use belljar_value::{Omission, Value};
+use serde::{Deserialize, Serialize};
 
 use super::{Session, SessionError};
 use crate::error::Error;
@@ -21,7 +22,7 @@ pub struct Completion {
 }
 
 /// Properties of an object. All texts are untrusted guest data, at most 10,000 characters each.
-#[derive(Clone, Debug, Default, PartialEq, Eq)]
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[non_exhaustive]
 pub struct Inspection {
     /// The requested name.

@@ -264,19 +264,11 @@ impl Session {
         later: bool,
     ) -> PyResult<Py<PyAny>> {
         let session = self.session.clone();
-        self.tell(py, later, async move {
-            let found = session.inspect(&code, cursor, detail).await?;
-            Ok(found.map_or(Value::Null, |found| {
-                json!({
-                    "name": found.name,
-                    "class": found.class,
-                    "text": found.text,
-                    "signature": found.signature,
-                    "doc": found.doc,
-                    "source": found.source,
-                })
-            }))
-        })
+        self.tell(
+            py,
+            later,
+            async move { Ok(json!(session.inspect(&code, cursor, detail).await?)) },
+        )
     }
 
     /// Returns `complete`, `invalid`, or the indentation of the next line.

@@ -48,17 +48,6 @@ pub(super) struct PastRun {
     pub wall_ms: f64,
 }
 
-/// The properties of an object in a session.
-#[derive(Deserialize)]
-pub(super) struct Described {
-    pub name: String,
-    pub class: String,
-    pub text: String,
-    pub signature: Option<String>,
-    pub doc: Option<String>,
-    pub source: Option<String>,
-}
-
 impl Place {
     /// The initial session with its file, and the options for each line.
     pub(super) async fn open(
@@ -242,12 +231,9 @@ impl Seat {
         &self,
         name: &str,
         detail: bool,
-    ) -> anyhow::Result<Option<Described>> {
+    ) -> anyhow::Result<Option<Inspection>> {
         match self {
-            Self::Here(session) => {
-                let found = session.inspect(name, name.chars().count(), detail).await?;
-                Ok(found.map(Described::from))
-            }
+            Self::Here(session) => Ok(session.inspect(name, name.chars().count(), detail).await?),
             #[cfg(feature = "server")]
             Self::Elsewhere(session) => Ok(session.inspect(name, detail).await?),
         }
@@ -291,19 +277,6 @@ impl From<HistoryEntry> for PastRun {
             code: entry.code,
             success: entry.success,
             wall_ms: entry.wall_ms,
-        }
-    }
-}
-
-impl From<Inspection> for Described {
-    fn from(found: Inspection) -> Self {
-        Self {
-            name: found.name,
-            class: found.class,
-            text: found.text,
-            signature: found.signature,
-            doc: found.doc,
-            source: found.source,
         }
     }
 }

@@ -4,9 +4,10 @@ use std::path::PathBuf;
 use std::time::Duration;
 
 use belljar::request::RunLimits;
+use belljar::session::Inspection;
 use belljar::{Outcome, RequestLimits};
 
-use super::seat::{Described, PastRun};
+use super::seat::PastRun;
 use crate::printer::Printer;
 use crate::run;
 use crate::text::{duration, plain, plain_lines, shorten, size};
@@ -70,7 +71,7 @@ pub(super) fn entry(entry: &PastRun) -> [String; 4] {
 
 /// Describes an object: its signature and documentation, or else its value; and its source if
 /// requested.
-pub(super) fn inspection(found: &Described) -> String {
+pub(super) fn inspection(found: &Inspection) -> String {
     let (called, said) = match &found.signature {
         Some(signature) => (signature, found.doc.as_deref().unwrap_or_default()),
         None => (&found.name, found.text.as_str()),

@@ -1,5 +1,6 @@
 //! Forwards a request to a worker, and the response back.
 
+use std::error::Error as _;
 use std::pin::Pin;
 use std::task::{Context, Poll};
 use std::time::Duration;
@@ -16,6 +17,7 @@ use axum::http::{HeaderMap, HeaderName, HeaderValue, StatusCode, Uri, Version};
 use axum::response::Response;
 use hyper::body::{Frame, Incoming, SizeHint};
 use hyper::upgrade::OnUpgrade;
+use hyper_util::client::legacy;
 use hyper_util::rt::TokioIo;
 use tokio::io::copy_bidirectional;
 
@@ -144,7 +146,7 @@ pub(super) async fn pass(
         Ok(answer) => answer,
         Err(error) => {
             tracing::debug!(%error, "a worker did not answer");
-            return shape.response(broken(&account, &user, error.is_connect()).await);
+            return shape.response(broken(&account, &user, is_unsent(&error)).await);
         }
     };
     let mut response = if answer.status() == StatusCode::SWITCHING_PROTOCOLS {
@@ -228,8 +230,14 @@ async fn join(ours: OnUpgrade, theirs: OnUpgrade, user: User) {
     drop(user);
 }
 
-/// The problem if the connection to the worker broke. If there was no connection (`is_unsent`), the
-/// worker has not seen the request.
+/// Whether a worker has not seen the request: there was no connection, or it was closed first.
+fn is_unsent(error: &legacy::Error) -> bool {
+    let cause = error.source().and_then(|cause| cause.downcast_ref::<hyper::Error>());
+    error.is_connect() || cause.is_some_and(hyper::Error::is_canceled)
+}
+
+/// The problem if the connection to the worker broke. A worker has not seen a request that
+/// `is_unsent`.
 async fn broken(account: &Account, user: &User, is_unsent: bool) -> Problem {
     let status = if is_unsent {
         StatusCode::SERVICE_UNAVAILABLE
@@ -304,7 +312,86 @@ impl HttpBody for Passing {
 
 #[cfg(test)]
 mod tests {
+    use hyper_util::client::legacy::Client;
+    use hyper_util::client::legacy::connect::{Connected, Connection};
+    use hyper_util::rt::TokioExecutor;
+    use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
+
     use super::*;
+
+    /// A connection that the worker closes when the request is about to be written, or, if it
+    /// `reads`, afterwards.
+    struct Closing {
+        reads: bool,
+        polls: u32,
+        is_written: bool,
+    }
+
+    impl Connection for Closing {
+        fn connected(&self) -> Connected {
+            Connected::new()
+        }
+    }
+
+    impl AsyncRead for Closing {
+        fn poll_read(
+            mut self: Pin<&mut Self>,
+            context: &mut Context<'_>,
+            _: &mut ReadBuf<'_>,
+        ) -> Poll<std::io::Result<()>> {
+            self.polls += 1;
+            let is_closed = if self.reads {
+                self.is_written
+            } else {
+                self.polls > 1
+            };
+            if is_closed {
+                return Poll::Ready(Ok(()));
+            }
+            if self.reads && self.polls < 99 {
+                context.waker().wake_by_ref();
+            }
+            Poll::Pending
+        }
+    }
+
+    impl AsyncWrite for Closing {
+        fn poll_write(
+            mut self: Pin<&mut Self>,
+            _: &mut Context<'_>,
+            bytes: &[u8],
+        ) -> Poll<std::io::Result<usize>> {
+            self.is_written = true;
+            Poll::Ready(Ok(bytes.len()))
+        }
+
+        fn poll_flush(self: Pin<&mut Self>, _: &mut Context<'_>) -> Poll<std::io::Result<()>> {
+            Poll::Ready(Ok(()))
+        }
+
+        fn poll_shutdown(self: Pin<&mut Self>, _: &mut Context<'_>) -> Poll<std::io::Result<()>> {
+            Poll::Ready(Ok(()))
+        }
+    }
+
+    #[tokio::test]
+    async fn a_request_on_a_connection_that_closes_before_it_is_unsent() {
+        for reads in [false, true] {
+            let connector = tower::service_fn(move |_: Uri| async move {
+                let connection = Closing {
+                    reads,
+                    polls: 0,
+                    is_written: false,
+                };
+                Ok::<_, std::io::Error>(TokioIo::new(connection))
+            });
+            let client = Client::builder(TokioExecutor::new()).build(connector);
+            let request = Request::builder().uri("http://worker/").body(Body::empty()).unwrap();
+            let error = client.request(request).await.unwrap_err();
+            assert!(!error.is_connect(), "{error:?}");
+            assert_eq!(is_unsent(&error), !reads, "{error:?}");
+        }
+    }
 
     #[test]
     fn a_worker_cannot_set_headers_for_others() {

@@ -36,7 +36,7 @@ const PYTHON: &str = "belljar-python";
 /// The package that opens stores by URL, and its users.
 const STORES: (&str, [&str; 2]) = ("belljar-stores", [PYTHON, SERVER.0]);
 /// The package that makes text from strangers safe to show, and its users.
-const TEXT: (&str, [&str; 2]) = ("belljar-text", ["belljar-code-mode", SERVER.0]);
+const TEXT: (&str, [&str; 3]) = ("belljar-text", ["belljar", "belljar-code-mode", SERVER.0]);
 /// Parts of the library that know nothing of it, nor of each other.
 const PARTS: [&str; 6] = [
     "belljar-files",

@@ -4,11 +4,12 @@
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
+use belljar_text::unfinished;
 use wasmtime_wasi::cli::{IsTerminal, StdoutStream};
 use wasmtime_wasi::p2::{OutputStream, Pollable, StreamResult};
 
 use super::control::{Control, StopReason};
-use super::recorder::{Recorder, unfinished};
+use super::recorder::Recorder;
 use crate::api::watch::Stream;
 use crate::limits::{FLOOD_FACTOR, LEAST_FLOOD};
 

@@ -8,6 +8,8 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 
+use belljar_text::unfinished;
+
 use super::clock::SteppingClock;
 use super::control::StopReason;
 use crate::api::outcome::ErrorKind;
@@ -280,23 +282,5 @@ impl From<StopReason> for ErrorKind {
             StopReason::Interrupted => Self::Interrupted,
             StopReason::Waiting => Self::Waiting,
         }
-    }
-}
-
-/// Returns the number of bytes at the end that form an incomplete UTF-8 character.
-pub(super) fn unfinished(bytes: &[u8]) -> usize {
-    let tail = bytes.len().saturating_sub(4);
-    match bytes[tail..].utf8_chunks().last() {
-        Some(chunk) if !chunk.invalid().is_empty() => {
-            let cut = chunk.invalid().len();
-            let expected = match chunk.invalid()[0] {
-                0xc2..=0xdf => 2,
-                0xe0..=0xef => 3,
-                0xf0..=0xf4 => 4,
-                _ => 0,
-            };
-            if expected > cut { cut } else { 0 }
-        }
-        _ => 0,
     }
 }

@@ -50,6 +50,16 @@ pub fn cut(mut text: String, chars: usize) -> String {
     text
 }
 
+/// Number of bytes at the end that begin a UTF-8 character whose rest is missing.
+#[must_use]
+pub fn unfinished(bytes: &[u8]) -> usize {
+    let tail = bytes.len().saturating_sub(3);
+    let last = bytes[tail..].utf8_chunks().last().map_or(&b""[..], |chunk| chunk.invalid());
+    // Bytes that are no character, whatever follows, are not awaited.
+    let is_cut = str::from_utf8(last).is_err_and(|error| error.error_len().is_none());
+    if is_cut { last.len() } else { 0 }
+}
+
 fn is_plain(c: char) -> bool {
     let turns = matches!(c, '\u{200b}'..='\u{200f}' | '\u{202a}'..='\u{202e}' | '\u{2060}'..='\u{206f}' | '\u{feff}');
     // Letters that no font shows, of which hidden text is made.
@@ -67,5 +77,20 @@ mod tests {
         assert_eq!(line_of("abcdef", 3), "abc…");
         assert_eq!(line_of("é\u{2028}é", 3), "é é");
         assert_eq!(lines_of("a\r\n  b\u{7}\n", 80), "a\n  b");
+    }
+
+    #[test]
+    fn a_character_is_awaited_while_it_can_become_one() {
+        for whole in ["a", "é", "€", "😀"] {
+            let bytes = ["x".as_bytes(), whole.as_bytes()].concat();
+            for length in 1..bytes.len() {
+                assert_eq!(unfinished(&bytes[..length]), length - 1, "{whole}");
+            }
+            assert_eq!(unfinished(&bytes), 0, "{whole}");
+        }
+        for never in [&b""[..], b"\x80\x80\x80\x80", b"\xff", b"\xe2\x41", b"\xed\xa0", b"\xf5\x80"]
+        {
+            assert_eq!(unfinished(never), 0, "{never:?}");
+        }
     }
 }

@@ -4,6 +4,7 @@ use std::collections::VecDeque;
 use std::sync::{Arc, Mutex};
 
 use belljar::event::{OutputWatcher, Stream};
+use belljar_text::unfinished;
 use tokio::sync::Notify;
 
 use crate::lock::lock;
@@ -82,7 +83,8 @@ impl OutputReader {
                 Some((stream, bytes)) => {
                     let held = &mut self.unfinished[usize::from(stream == Stream::Stderr)];
                     held.extend_from_slice(&bytes);
-                    let text: Vec<u8> = held.drain(..whole(held)).collect();
+                    let whole = held.len() - unfinished(held);
+                    let text: Vec<u8> = held.drain(..whole).collect();
                     if !text.is_empty() {
                         return Some((stream, String::from_utf8_lossy(&text).into_owned()));
                     }
@@ -100,15 +102,6 @@ impl OutputReader {
         let (stream, text) = left.find(|(_, held)| !held.is_empty())?;
         Some((stream, String::from_utf8_lossy(&text).into_owned()))
     }
-}
-
-/// The length of the bytes without a character that their end cuts.
-fn whole(bytes: &[u8]) -> usize {
-    let tail = bytes.len().saturating_sub(3);
-    let last = bytes[tail..].utf8_chunks().last().map_or(&b""[..], |chunk| chunk.invalid());
-    // Bytes that are no character, whatever follows, are not awaited.
-    let is_cut = str::from_utf8(last).is_err_and(|error| error.error_len().is_none());
-    bytes.len() - if is_cut { last.len() } else { 0 }
 }
 
 #[cfg(test)]

@@ -227,6 +227,8 @@ pub(crate) fn bounds(bounds: RunLimits, asked: &Bound<'_, PyDict>) -> PyResult<R
     let mut bounds = bounds;
     for (key, value) in asked {
         bounds = match key.extract::<&str>()? {
+            // As long as the ceiling allows.
+            "timeout" if value.is_none() => bounds.timeout(Duration::MAX),
             "timeout" => bounds.timeout(seconds(&value)?),
             "memory_mb" => bounds.memory(mib(&value)?),
             "fuel" => bounds.fuel(value.extract()?),

@@ -160,6 +160,17 @@ def test_limit_of_tries():
         assert agent.run("Go.").answer == "Good enough: 1"
 
 
+def test_limits_of_runs():
+    chat = chat_of(code("while True: pass"), "slow", code("while True: pass"), "slow")
+    with Agent(chat, run_limits=belljar.Limits(timeout=0.2)) as agent:
+        assert "after 0.2 seconds" in agent.run("Go.").steps[0].observation
+    limits = belljar.Limits(timeout=None)
+    with Agent(chat, run_limits=limits, limits=Limits(seconds=1)) as agent:
+        assert "timed out after 0." in agent.run("Go.").steps[0].observation
+    with pytest.raises(TypeError, match="Agent has 'timeout' twice"):
+        Agent(chat, run_limits=limits, timeout=1)
+
+
 def test_limit_of_time():
     async def slow(messages):
         await asyncio.sleep(30)

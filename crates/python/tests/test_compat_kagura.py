@@ -4,6 +4,7 @@ import sys
 
 import pytest
 
+from belljar import Limits
 from belljar.compat import kagura as compat
 from belljar.compat.kagura import (
     CodeExecutionAgent,
@@ -99,6 +100,8 @@ async def test_timeout(text):
     done = await execute(f"print('so far')\n{text}", timeout=0.5)
     assert done.error == "TimeoutError: Execution exceeded 0.5 seconds (Execution timeout)"
     assert done.stdout == "so far\n"
+    limited = await execute(text, limits=Limits(timeout=0.4))
+    assert limited.error == "TimeoutError: Execution exceeded 0.4 seconds (Execution timeout)"
 
 
 async def test_memory_limit():

@@ -38,6 +38,10 @@ def test_smolagents():
     )
     assert (output.output, output.logs, output.is_final_answer) == ({1: 1}, "", True)
     executor.cleanup()
+    executor = BelljarExecutor(limits=belljar.Limits(timeout=0.3))
+    with pytest.raises(CodeError, match=r"timed out after 0\.3 seconds"):
+        executor("while True: pass")
+    executor.cleanup()
 
     replies = iter(
         [
@@ -316,6 +320,12 @@ async def test_pydantic_ai():
     ]
     assert [picture.media_type for picture in pictures] == ["image/png"]
     toolset.close()
+    toolset = BelljarToolset(limits=belljar.Limits(timeout=0.3))
+    told = (await toolset.run_python("while True: pass")).return_value
+    assert "timed out after 0.3 seconds" in told
+    toolset.close()
+    with pytest.raises(TypeError, match=r"memory_mb.*twice"):
+        BelljarToolset(memory_mb=64, limits=belljar.Limits(memory_mb=64))
 
 
 def test_agent_sandbox():
@@ -425,6 +435,9 @@ def test_deepagents():
     assert "NameError" in ran.output
     assert sandbox.execute("python -c 'import sys; print(3); sys.exit(3)'").exit_code == 3
     assert sandbox.execute("python -c 'while True: pass'", timeout=1).exit_code == 124
+    short = BelljarSandbox(image="core", limits=belljar.Limits(timeout=0.3))
+    assert short.execute("python -c 'while True: pass'").exit_code == 124
+    short.close()
     for command in (
         "ls -l",
         "python app/main.py | head",

@@ -10,6 +10,7 @@ synapsekit = pytest.importorskip("synapsekit", reason="synapsekit is not install
 
 from synapsekit.agents.base import BaseTool, ToolResult  # noqa: E402
 
+import belljar  # noqa: E402
 from belljar.compat import synapsekit as compat  # noqa: E402
 from belljar.compat.synapsekit import CodeInterpreterTool  # noqa: E402
 
@@ -84,6 +85,8 @@ async def test_a_timeout_keeps_what_was_there():
     assert result.error.splitlines()[0] == "Code execution timed out after 1.0 seconds"
     assert "line 3 was running" in result.error
     assert payload["stdout"] == "so far\n"
+    result, _ = await run("while True: pass", limits=belljar.Limits(timeout=0.5))
+    assert result.error.splitlines()[0] == "Code execution timed out after 0.5 seconds"
 
 
 async def test_the_memory_limit():

@@ -268,6 +268,46 @@ def test_a_silent_server():
         assert runtime.sessions() == []
 
 
+def test_limits_of_a_connection_are_for_runs_that_give_none(served):
+    endless = "while True: pass"
+    with belljar.connect(*served, limits=belljar.Limits(timeout=0.2)) as runtime:
+        error = runtime.run(endless, image="core").error
+        assert str(error) == "Code execution timed out after 0.2 seconds"
+        assert runtime.run("import time\ntime.sleep(0.6)", image="core", timeout=None).success
+        with runtime.session(image="core") as session:
+            assert session.run(endless).error.kind == "timeout"
+    with pytest.raises(TypeError, match="did you mean 'timeout'"):
+        belljar.connect(*served, limits={"timeuot": 1})
+
+
+def test_a_timeout_of_none_is_not_a_missing_one():
+    about = {"id": "1", "status": "idle"}
+    outcome = {"success": True, "files": [], "events": []}
+    answers = [(201, {}, about)] + [(200, {}, outcome)] * 5
+    waits = []
+    with Scripted(*answers) as server, belljar.connect(server.url) as runtime:
+        ask, link = runtime._core.link.ask, runtime._core.link
+
+        def noted(call, method, path, *rest, **options):
+            waits.append(options.get("silence"))
+            return ask(call, method, path, *rest, **options)
+
+        link.ask = noted
+        session = runtime.session(timeout=None, memory_mb=None)
+        session.run("1")
+        runtime.run("1", timeout=None)
+        runtime.run("1", limits=belljar.Limits(timeout=None))
+        runtime.run("1", timeout=5)
+        runtime.run("1", memory_mb=None)
+        runtime.close()
+    asked = [json.loads(body) for _, _, _, body in server.seen[:6]]
+    missing = "missing"
+    assert [one.get("timeout", missing) for one in asked] == [None, missing, None, None, 5, missing]
+    assert not any("memory_mb" in one for one in asked)
+    # As long as a server allows at most, and its silence of 60 s.
+    assert waits[:6] == [3660, 3660, 3660, 3660, 65, 660]
+
+
 def test_sessions_end_with_their_runtime(served, server):
     def there():
         return {info.id for info in server.sessions()}

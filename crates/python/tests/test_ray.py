@@ -158,6 +158,14 @@ def test_what_is_refused_is_a_failure_of_its_input(pool):
     assert isinstance(results[1].failure, TypeError)
 
 
+def test_limits_travel(pool):
+    limits = belljar.Limits(timeout=0.2, fuel=10**12)
+    assert pool.run("while True: pass", limits=limits).outcome.error.kind == "timeout"
+    nap = "import time\ntime.sleep(5.2)"
+    assert pool.run(nap, limits=limits.replace(timeout=None)).outcome.success
+    assert pool.run(nap, timeout=None).outcome.success
+
+
 def test_options_are_looked_at_before_anything_is_sent(pool):
     with pytest.raises(TypeError, match="did you mean 'timeout'"):
         pool.map("", [], timeuot=1)

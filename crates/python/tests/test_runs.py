@@ -9,6 +9,7 @@ from pathlib import Path
 import pytest
 
 import belljar
+from belljar.agent import Limits as TaskLimits
 
 
 def test_the_default_runtime_runs_code():
@@ -148,19 +149,83 @@ def test_limits_hold(runtime):
     assert run.error.kind == "memory"
 
 
-def test_limits_are_options_or_one_dictionary(runtime):
-    limits = {"timeout": 30, "fuel": 50_000_000, "memory_mb": None}
-    for options in ({"limits": limits}, {"timeout": 30, "limits": limits}):
-        run = runtime.run("while True: pass", image="core", **options)
+def test_limits_are_options_or_one_object(runtime):
+    endless, limits = "while True: pass", belljar.Limits(timeout=30, fuel=50_000_000)
+    for held in (limits, {"timeout": 30, "fuel": 50_000_000, "memory_mb": None}):
+        run = runtime.run(endless, image="core", limits=held)
         assert run.error.kind == "fuel"
-    # An option has precedence, wherever it stands.
-    for options in ({"limits": limits, "timeout": 0.2}, {"timeout": 0.2, "limits": limits}):
-        run = runtime.run("import time\ntime.sleep(5)", image="core", **options)
-        assert run.error.kind == "timeout"
+    run = runtime.run(endless, image="core", limits=limits.replace(timeout=0.2, fuel=None))
+    assert run.error.kind == "timeout"
+    with runtime.session(image="core", limits=limits) as session:
+        assert session.run(endless).error.kind == "fuel"
+        nap = session.run("import time\ntime.sleep(5)", limits=belljar.Limits(timeout=0.2))
+        assert nap.error.kind == "timeout"
+
+
+def test_mistakes_in_limits_are_named(runtime):
+    limits = belljar.Limits(timeout=30)
+    for value in (1, None):
+        with pytest.raises(TypeError, match=r"run has 'timeout' twice.*Limits\.replace"):
+            runtime.run("1", timeout=value, limits=limits)
+    with pytest.raises(TypeError, match="session has 'timeout' twice"):
+        runtime.session(timeout=1, limits=limits)
+    # Not given: the limits are.
+    assert runtime.run("1", image="core", memory_mb=None, limits={"memory_mb": 128}).success
     with pytest.raises(TypeError, match="limits has no option 'timeuot'; did you mean 'timeout'"):
         runtime.run("1", limits={"timeuot": 1})
-    with runtime.session(image="core", limits={"fuel": 50_000_000}) as session:
-        assert session.run("while True: pass").error.kind == "fuel"
+    with pytest.raises(TypeError, match=r"takes a belljar\.Limits .*, not belljar\.agent\.loop\."):
+        runtime.run("1", limits=TaskLimits())
+
+
+async def test_limits_are_those_of_asynchronous_runs(runtime):
+    limits = belljar.Limits(fuel=50_000_000)
+    assert (
+        await runtime.arun("while True: pass", image="core", limits=limits)
+    ).error.kind == "fuel"
+    with await runtime.asession(image="core", limits=limits) as session:
+        assert (await session.arun("while True: pass")).error.kind == "fuel"
+
+
+def test_limits_are_an_immutable_mapping():
+    limits = belljar.Limits(timeout=None, memory_mb=64, fuel=None)
+    assert repr(limits) == "Limits(timeout=None, memory_mb=64)"
+    assert dict(limits) == {"timeout": None, "memory_mb": 64} == limits
+    assert limits == pickle.loads(pickle.dumps(limits)) == copy.deepcopy(limits)
+    assert len({limits, belljar.Limits(memory_mb=64, timeout=None)}) == 1
+    assert limits.replace(memory_mb=None, fuel=1) == {"timeout": None, "fuel": 1}
+    assert limits["memory_mb"] == 64
+    with pytest.raises(AttributeError):
+        limits.timeout = 1
+    with pytest.raises(TypeError, match="Limits has no option 'timeuot'; did you mean 'timeout'"):
+        limits.replace(timeuot=1)
+
+
+def test_a_timeout_of_none_leaves_the_ceiling(runtime):
+    nap = "import time\ntime.sleep(0.6)"
+    with runtime.session(image="core", timeout=0.2) as session:
+        assert session.run(nap).error.kind == "timeout"
+        assert session.run(nap, memory_mb=None, limits=None).error.kind == "timeout"
+        assert session.run(nap, timeout=None).success
+        assert session.run(nap, limits=belljar.Limits(timeout=None)).success
+    with runtime.session(image="core", timeout=None) as session:
+        assert session.run("import time\ntime.sleep(5.2)").success
+
+
+@pytest.mark.parametrize("isolation", ["none", "process"])
+def test_a_runtime_has_limits_for_runs_that_give_none(isolation):
+    endless, ceilings = "while True: pass", belljar.Limits(timeout=0.5)
+
+    def ended_after(limits, **options):
+        settings = {"limits": limits, "ceilings": ceilings, "isolation": isolation}
+        with belljar.Runtime(**settings) as runtime:
+            return str(runtime.run(endless, image="core", **options).error)
+
+    small, large = belljar.Limits(timeout=0.1), {"timeout": None}
+    assert ended_after(small).endswith("after 0.1 seconds")
+    assert ended_after(small, timeout=None).endswith("after 0.5 seconds")
+    assert ended_after(large).endswith("after 0.5 seconds")
+    with pytest.raises(TypeError, match="the timeout in ceilings is a number"):
+        belljar.Runtime(ceilings={"timeout": None})
 
 
 def test_policies(runtime):

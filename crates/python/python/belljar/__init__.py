@@ -32,6 +32,7 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from ._connect import connect
     from ._files import SessionFiles
+    from ._limits import Limits
     from ._outcome import (
         Completion,
         DataFrameEntry,
@@ -71,6 +72,7 @@ __all__ = [
     "HistoryEntry",
     "ImageInfo",
     "Inspection",
+    "Limits",
     "NoSuchFileError",
     "Opaque",
     "Outcome",
@@ -139,6 +141,7 @@ _LAZY = {
         "_outcome",
     ),
     "connect": "_connect",
+    "Limits": "_limits",
     "Run": "_run",
     "GuestError": "_session",
     "Session": "_session",

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, cast
 
 from ._errors import make
 from ._http import Link, connector
+from ._limits import limits_of
 from ._remote import Runtime as Server
 from ._runtime import Runtime
 
@@ -14,6 +15,7 @@ if TYPE_CHECKING:
     import ssl
 
     from . import _belljar
+    from ._limits import LimitOptions, Limits
 
 
 def connect(
@@ -24,6 +26,7 @@ def connect(
     retries: int = 4,
     ssl_context: ssl.SSLContext | None = None,
     keep_sessions: bool = False,
+    limits: Limits | LimitOptions | None = None,
 ) -> Runtime:
     """Returns a runtime whose runs and sessions are those of a server (``belljar serve``).
 
@@ -32,7 +35,8 @@ def connect(
 
     ``timeout`` is how many seconds the server may be silent, beyond the time that a run may take;
     None waits for ever. ``retries`` is how often a request is sent again. Sessions made through
-    this object end with it unless ``keep_sessions``.
+    this object end with it unless ``keep_sessions``. ``limits`` are those of new runs and sessions
+    that give no others.
     """
     url = url or os.environ.get("BELLJAR_URL")
     if not url:
@@ -40,7 +44,8 @@ def connect(
         raise make(message, "refused", reasons=[("url", "missing", message)])
     url, key = url.rstrip("/"), key or os.environ.get("BELLJAR_KEY")
     link = Link(url, key, timeout, retries, *connector(url, ssl_context))
+    server = Server(link, keep_sessions, limits_of(limits or {}, "limits"))
     runtime = Runtime.__new__(Runtime)
     # Has the methods of the native half.
-    runtime._take(cast("_belljar.Runtime", Server(link, keep_sessions)))
+    runtime._take(cast("_belljar.Runtime", server))
     return runtime

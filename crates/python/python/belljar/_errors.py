@@ -4,6 +4,7 @@ from __future__ import annotations
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
+    from collections.abc import Iterable
     from typing import Any
 
 
@@ -156,3 +157,12 @@ def _remade(kind: type[BelljarError], message: str, attributes: dict[str, object
     error = kind(message)
     error.__dict__.update(attributes)
     return error
+
+
+def unknown(of: str, name: str, known: Iterable[str]) -> str:
+    """The error message for an unknown option."""
+    from difflib import get_close_matches
+
+    near = get_close_matches(name, known, 1)
+    hint = f"; did you mean {near[0]!r}?" if near else ""
+    return f"{of} has no option {name!r}{hint}"

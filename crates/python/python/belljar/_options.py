@@ -4,9 +4,11 @@ from __future__ import annotations
 
 import os
 
+from ._errors import unknown
+
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Mapping, Sequence
+    from collections.abc import Callable, Mapping, Sequence
     from typing import Any
 
     Extras = dict[str, Any]
@@ -25,14 +27,6 @@ SESSION_OPTIONS = (
 )
 RESTORE_OPTIONS = frozenset("client id idle lease lifetime mounts policy tools total_fuel".split())
 
-LIMITS = frozenset("fuel max_files memory_mb output_bytes timeout workspace_mb".split())
-
-# Options that the engine takes unchanged.
-_PLAIN = frozenset(
-    """cwd dialect echo fuel image max_files memory_mb output_bytes threads timeout
-    workspace_mb""".split()
-)
-
 
 def split(
     options: Mapping[str, Any], of: str, known: frozenset[str]
@@ -41,17 +35,18 @@ def split(
     asked: dict[str, Any] = {}
     extras: Extras = {}
     typed = True
-    for name, value in options.items():
+    for name, value in flat(of, options).items():
         if name not in known:
             raise TypeError(unknown(of, name, known))
-        if value is None:
+        if not is_given(name, value):
             continue
-        if name in _PLAIN:
-            asked[name] = value
-        elif name == "typed":
+        if name == "typed":
             typed = bool(value)
-        else:
+        elif name in _READERS:
             _READERS[name](asked, extras, value)
+        else:
+            # The engine takes it unchanged.
+            asked[name] = value
     if not typed:
         extras["plain"] = True
     elif "plain" not in extras:
@@ -59,13 +54,29 @@ def split(
     return asked or None, extras
 
 
-def unknown(of: str, name: str, known: Iterable[str]) -> str:
-    """The error message for an unknown option."""
-    from difflib import get_close_matches
+def is_given(name: str, value: Any) -> bool:
+    """Whether an option is given. A timeout of None is: it means no limit of the run's own."""
+    return value is not None or name == "timeout"
 
-    near = get_close_matches(name, known, 1)
-    hint = f"; did you mean {near[0]!r}?" if near else ""
-    return f"{of} has no option {name!r}{hint}"
+
+def flat(of: str, options: Mapping[str, Any]) -> Mapping[str, Any]:
+    """The options, with those in ``limits`` among them."""
+    limits = options.get("limits")
+    if limits is None:
+        return options
+    from ._limits import limits_of
+
+    held = {
+        name: value for name, value in options.items() if name != "limits" and is_given(name, value)
+    }
+    limits = limits_of(limits, "limits")
+    for name in limits:
+        if name in held:
+            raise TypeError(
+                f"{of} has {name!r} twice, as an option and in limits: "
+                f"leave one out, or change the limits with Limits.replace"
+            )
+    return {**held, **limits}
 
 
 def own_of(options: dict[str, Any]) -> dict[str, Any] | None:
@@ -105,15 +116,6 @@ def content(value: Any) -> Any:
     raise TypeError(
         f"a file is text, bytes or a path (pathlib.Path) to copy, not {type(value).__name__}"
     )
-
-
-def _limits(asked: dict[str, Any], extras: Extras, value: Mapping[str, Any]) -> None:
-    for name, limit in value.items():
-        if name not in LIMITS:
-            raise TypeError(unknown("limits", name, LIMITS))
-        # An option of its own has precedence, and may be set already.
-        if limit is not None:
-            asked.setdefault(name, limit)
 
 
 def _files(asked: dict[str, Any], extras: Extras, value: Mapping[str, Any]) -> None:
@@ -211,7 +213,6 @@ _READERS: dict[str, Callable[[dict[str, Any], Extras, Any], None]] = {
     "env": _pairs("env"),
     "files": _files,
     "input": _input,
-    "limits": _limits,
     "mounts": _mounts,
     "on_event": _on_event,
     "policy": _policy,

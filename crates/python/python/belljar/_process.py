@@ -94,9 +94,8 @@ def _plain(settings: Mapping[str, Any]) -> dict[str, Any]:
     held: dict[str, Any] = {
         name: path(value) if name in _PATHS else value for name, value in settings.items()
     }
-    for name in ("limits", "ceilings", "sessions"):
-        if name in held:
-            held[name] = dict(held[name])
+    if "sessions" in held:
+        held["sessions"] = dict(held["sessions"])
     if held.get("sessions", {}).get("dir") is not None:
         held["sessions"]["dir"] = path(held["sessions"]["dir"])
     return held

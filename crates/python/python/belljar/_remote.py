@@ -57,15 +57,19 @@ class Report:
 class Runtime:
     """The server."""
 
-    def __init__(self, link: Link, keep_sessions: bool) -> None:
+    def __init__(
+        self, link: Link, keep_sessions: bool, limits: Mapping[str, Any] | None = None
+    ) -> None:
         self.link = link
         self.keep_sessions = keep_sessions
+        # Limits of runs and sessions that name none.
+        self._limits = dict(limits or {})
         # Sessions that end with this object.
         self.own: set[str] = set()
 
     def run(self, code: str, asked: Any, extras: Any, later: bool) -> Any:
         extras = dict(extras or {})
-        document = request_of(code, asked, extras)
+        document = request_of(code, {**self._limits, **(asked or {})}, extras)
         large = large_files(extras)
         watch = Watch.of(self.link, document, extras)
         body, media = form_of(document, extras, large) if large else (document.text(), None)
@@ -97,7 +101,7 @@ class Runtime:
     ) -> Any:
         extras = dict(extras or {})
         tools = _Tools.taken(extras)
-        document = request_of(code, asked, extras)
+        document = request_of(code, {**self._limits, **(asked or {})}, extras)
         document.typed(None)
         document.add(tools.deferred())
         document.add(own_of(own or {}))
@@ -117,7 +121,7 @@ class Runtime:
                 if client is None or error.code != "session.name_taken":
                     raise
                 return self._found(call, client, tools)
-            return self.made(made, tools)
+            return self.made(made, tools, max(document.silence, LONGEST_RUN))
 
         return self.link.do(work, later)
 
@@ -126,12 +130,12 @@ class Runtime:
             call, "POST", path, body, headers=_once(), silence=_with(self.link, silence)
         )
 
-    def made(self, about: dict[str, Any], tools: _Tools) -> Session:
+    def made(self, about: dict[str, Any], tools: _Tools, longest: float = LONGEST_RUN) -> Session:
         """A session of this object's, which ends with it unless sessions are kept."""
         if not self.keep_sessions:
             self.own.add(about["id"])
             self.link.expect_drops()
-        return Session(self, about["id"], tools)
+        return Session(self, about["id"], tools, longest)
 
     def _found(self, call: Call, id: str, tools: _Tools | None = None) -> Session:
         about = self.link.json(call, "GET", f"/v1/sessions/{quote(id, safe='')}")
@@ -209,8 +213,12 @@ class Runtime:
 class Session:
     """A session of the server."""
 
-    def __init__(self, runtime: Runtime, id: str, tools: _Tools) -> None:
+    def __init__(
+        self, runtime: Runtime, id: str, tools: _Tools, longest: float = LONGEST_RUN
+    ) -> None:
         self.id = id
+        # Seconds that a run may take if it does not say.
+        self._longest = longest
         self._runtime = runtime
         self._link = runtime.link
         self._tools = tools
@@ -221,7 +229,7 @@ class Session:
 
     def run(self, code: str, asked: Any, extras: Any, later: bool) -> Any:
         extras = self._tools.merged(dict(extras or {}))
-        document = request_of(code, asked, extras)
+        document = request_of(code, asked, extras, self._longest)
         large = large_files(extras)
         watch = Watch.of(self._link, document, extras)
         body = document.text(without=large)
@@ -244,7 +252,7 @@ class Session:
         ]
 
         def work(call: Call) -> Any:
-            silence = _with(self._link, LONGEST_RUN)
+            silence = _with(self._link, self._longest)
             outcome = self._link.json(
                 call,
                 "POST",
@@ -284,7 +292,7 @@ class Session:
         return self._link.do(work, later)
 
     def _made(self, about: dict[str, Any]) -> Session:
-        return self._runtime.made(about, self._tools)
+        return self._runtime.made(about, self._tools, self._longest)
 
     def checkpoint(self, path: str | os.PathLike[str] | None, later: bool) -> Any:
         def work(call: Call) -> bytes | None:

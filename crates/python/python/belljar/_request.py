@@ -22,16 +22,19 @@ if TYPE_CHECKING:
 _INLINE = 256 << 10
 # Seconds that a run may take where it names no limit: the largest that a server allows by default.
 LONGEST_RUN = 600.0
+# The same where it wants as long as the server allows: the engine's largest.
+CEILING = 3600.0
 _TOOL_LIMITS = ("calls", "argument_bytes", "answer_bytes", "total_bytes", "timeout")
 
 
 class Document:
     """A request as JSON. Typed values are added as the text that they are."""
 
-    def __init__(self, asked: dict[str, Any]) -> None:
+    def __init__(self, asked: dict[str, Any], usual: float = LONGEST_RUN) -> None:
         self._asked = asked
         self._values: dict[str, str] = {}
-        self.silence: float | None = asked.get("timeout") or LONGEST_RUN
+        timeout = asked.get("timeout", usual)
+        self.silence: float = CEILING if timeout is None else timeout
 
     def add(self, more: Mapping[str, Any]) -> None:
         self._asked.update(more)
@@ -70,11 +73,13 @@ def _less(asked: dict[str, Any], name: str) -> dict[str, Any]:
     return {key: held for key, held in asked.items() if key != name}
 
 
-def request_of(code: str, asked: Any, extras: Extras) -> Document:
-    """A request from options, without what has to do with the caller's functions."""
+def request_of(code: str, asked: Any, extras: Extras, usual: float = LONGEST_RUN) -> Document:
+    """A request from options, without what has to do with the caller's functions. ``usual`` is how
+    long it may take if it does not say.
+    """
     if not isinstance(code, str):
         raise TypeError(f"code is text, not {type(code).__name__}")
-    document = Document({**(asked or {}), "code": code})
+    document = Document({**(asked or {}), "code": code}, usual)
     if "mounts" in extras:
         raise refused_option(
             "mounts", "code elsewhere does not read the caller's directories: use files"

@@ -6,10 +6,10 @@ import os
 from _thread import allocate_lock
 
 from . import _belljar
-from ._errors import BelljarError
+from ._errors import BelljarError, unknown
 from ._exit import close_at_exit
 from ._handle import Handle
-from ._options import RUN_OPTIONS, SESSION_OPTIONS, own_of, restored, split, unknown
+from ._options import RUN_OPTIONS, SESSION_OPTIONS, flat, own_of, restored, split
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -101,9 +101,9 @@ class Runtime(Handle):
         that the code can read (guest path to host path); ``variables`` are defined with their
         types; also ``stdin``, ``env``, ``run_env``, ``args``, ``aliases``, ``cwd``.
 
-        Limits: ``timeout`` (seconds), ``memory_mb``, ``fuel``, ``output_bytes``, ``workspace_mb``
-        and ``max_files``, or the dictionary ``limits`` of these. ``policy`` is ``"open"``,
-        ``"strict"`` or custom lists.
+        Limits: ``timeout`` (seconds; None is as long as the runtime allows), ``memory_mb``,
+        ``fuel``, ``output_bytes``, ``workspace_mb`` and ``max_files``, or ``limits``, a
+        :class:`belljar.Limits` of these. ``policy`` is ``"open"``, ``"strict"`` or custom lists.
 
         ``result`` names the variable to return (by default ``result``), with its type unless
         ``typed`` is False; ``echo`` prints expressions; ``capture`` selects what is returned;
@@ -324,6 +324,13 @@ def _settled(settings: Settings) -> tuple[dict[str, Any], Any]:
         raise ValueError(f"isolation is 'none' or 'process', not {isolation!r}")
     if not any(name in held or os.environ.get(f"BELLJAR_{name.upper()}") for name in _SOURCES):
         held.update(_installed())
+    for name in ("limits", "ceilings"):
+        if name in held:
+            from ._limits import limits_of
+
+            held[name] = limits_of(held[name], name)
+    if held.get("ceilings", {}).get("timeout", 0) is None:
+        raise TypeError("the timeout in ceilings is a number of seconds, not None")
     return held, _progress(settings.get("progress"))
 
 
@@ -400,7 +407,7 @@ def _policy(policy: Any) -> Any:
 
 
 def _session(options: Any) -> tuple[str, Any, Any, Any]:
-    options = dict(options)
+    options = dict(flat("session", options))
     for name in options:
         if name not in SESSION_OPTIONS:
             raise TypeError(unknown("session", name, SESSION_OPTIONS))

@@ -8,6 +8,8 @@ import os
 from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, Literal, TypedDict, Union
 
+from ._limits import LimitOptions, Limits
+
 if TYPE_CHECKING:
     from ._outcome import Event
     from ._tools import AnyTool
@@ -61,18 +63,7 @@ class ToolLimits(TypedDict, total=False):
     timeout: float
 
 
-class Limits(TypedDict, total=False):
-    """Limits of runs: seconds, MiB, bytes."""
-
-    timeout: float
-    memory_mb: int
-    fuel: int
-    output_bytes: int
-    workspace_mb: int
-    max_files: int
-
-
-class _CommonOptions(TypedDict, total=False):
+class _CommonOptions(LimitOptions, total=False):
     image: str | None
     files: Mapping[str, FileContent] | None
     mounts: Mapping[str, str | os.PathLike[str]] | None
@@ -81,13 +72,7 @@ class _CommonOptions(TypedDict, total=False):
     aliases: Sequence[str] | None
     cwd: str | None
     args: Sequence[str] | None
-    limits: Limits | None
-    timeout: float | None
-    memory_mb: int | None
-    fuel: int | None
-    output_bytes: int | None
-    workspace_mb: int | None
-    max_files: int | None
+    limits: Limits | LimitOptions | None
     policy: Literal["open", "strict"] | Rules | None
     deterministic: bool | Deterministic | None
     seed: int | None
@@ -97,7 +82,7 @@ class _CommonOptions(TypedDict, total=False):
 
 
 class RunOptions(_CommonOptions, total=False):
-    """Options of a run. ``None`` means not given."""
+    """Options of a run. ``None`` means not given, except for ``timeout``."""
 
     stdin: str | bytes | None
     run_env: Mapping[str, str] | None
@@ -176,8 +161,8 @@ class Settings(TypedDict, total=False):
     concurrency: int | None
     queue: int | None
     clock_resolution: int | None
-    limits: Limits | None
-    ceilings: Limits | None
+    limits: Limits | LimitOptions | None
+    ceilings: Limits | LimitOptions | None
     sessions: SessionBounds | None
     memory: Literal["map", "copy"] | None
     isolation: Literal["none", "process"] | None

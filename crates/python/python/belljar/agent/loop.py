@@ -7,11 +7,11 @@ import time
 from collections.abc import AsyncGenerator, AsyncIterator, Callable
 from contextlib import aclosing
 from dataclasses import dataclass, field
-from math import inf
 from typing import Any
 
 import belljar
 
+from .._options import flat
 from ..report import describe
 from .best import Score, abest_of
 from .best import score as default_score
@@ -86,6 +86,7 @@ class Agent:
         rewind_failed: bool = False,
         stream: bool = True,
         run_options: dict[str, Any] | None = None,
+        run_limits: belljar.Limits | None = None,
         **session_options: Any,
     ) -> None:
         """
@@ -98,6 +99,7 @@ class Agent:
                 forks of the session, all at once, and the one with the highest `score` is kept.
             rewind_failed: whether to undo the changes of failed code. By default they are kept.
             run_options: options for each run, such as `timeout`.
+            run_limits: limits of all runs in the agent's own session: its option `limits`.
             session_options: options for the agent's own session, such as `image`, `files`.
         """
         if best_of < 1:
@@ -108,10 +110,10 @@ class Agent:
         self._owned = session is None
         self._chat = default_chat(chat) if isinstance(chat, str) else chat
         self._runtime = runtime
-        self._session_options = session_options
-        self._run_options = dict(run_options or {})
+        self._session_options = dict(flat("Agent", {**session_options, "limits": run_limits}))
+        self._run_options = dict(flat("run_options", run_options or {}))
         # Unknown for a session of the caller.
-        self._usual_timeout = session_options.get("timeout", 5.0 if session is None else inf)
+        self._usual_timeout = self._session_options.get("timeout", 5.0 if session is None else None)
         self._best_of = best_of
         self._score = score
         self._rewind_failed = rewind_failed
@@ -327,7 +329,7 @@ class _Task:
         left = self._seconds_left()
         if left is not None:
             usual = options.get("timeout", self._agent._usual_timeout)
-            options["timeout"] = max(min(usual, left), 0.001)
+            options["timeout"] = max(left if usual is None else min(usual, left), 0.001)
         return options
 
     def _seconds_left(self) -> float | None:

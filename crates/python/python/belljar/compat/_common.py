@@ -8,7 +8,7 @@ from collections.abc import Iterable, Mapping
 from typing import Any
 
 import belljar
-from belljar import _runtime
+from belljar import _options, _runtime
 
 
 def runtime_or_default(runtime: belljar.Runtime | None) -> belljar.Runtime:
@@ -25,6 +25,13 @@ async def aruntime_or_default(runtime: belljar.Runtime | None) -> belljar.Runtim
     if runtime is None:
         runtime = _runtime.existing_default()
     return await asyncio.to_thread(belljar.default_runtime) if runtime is None else runtime
+
+
+def with_usual(options: Mapping[str, Any], **usual: Any) -> dict[str, Any]:
+    """Options of a run or a session, and these limits where they name no others, in `limits` or by
+    themselves.
+    """
+    return {**usual, **_options.flat("the adapter", options)}
 
 
 def result_of(outcome: belljar.Outcome) -> Any:

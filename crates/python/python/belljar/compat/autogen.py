@@ -13,7 +13,7 @@ import belljar
 
 from ..convert import exit_code
 from ..report import error_text
-from ._common import aruntime_or_default
+from ._common import aruntime_or_default, with_usual
 
 _PYTHON = ("python", "py", "python3")
 
@@ -21,7 +21,7 @@ _PYTHON = ("python", "py", "python3")
 class BelljarCodeExecutorConfig(BaseModel):
     """The serializable settings of an executor."""
 
-    timeout: float = 60.0
+    timeout: float | None = 60.0
     session_options: dict[str, Any] = {}
 
 
@@ -37,13 +37,13 @@ class BelljarCodeExecutor(CodeExecutor, Component[BelljarCodeExecutorConfig]):
     def __init__(
         self,
         *,
-        timeout: float = 60.0,
+        timeout: float | None = 60.0,
         runtime: belljar.Runtime | None = None,
         **session_options: Any,
     ) -> None:
-        self._timeout = timeout
+        self._session_options = with_usual(session_options, timeout=timeout)
+        self._timeout = self._session_options.pop("timeout")
         self._runtime = runtime
-        self._session_options = session_options
         self._session: belljar.Session | None = None
 
     async def execute_code_blocks(

@@ -38,7 +38,7 @@ from belljar import PathEntry
 
 from ..convert import exit_code
 from ..report import error_text
-from ._common import runtime_or_default
+from ._common import runtime_or_default, with_usual
 from ._programs import ROOT, inside, program_of
 
 # Levels of directories that a search reads.
@@ -55,14 +55,14 @@ class BelljarSandbox(SandboxBackendProtocol):
     def __init__(
         self,
         *,
-        timeout: float = 60.0,
+        timeout: float | None = 60.0,
         runtime: belljar.Runtime | None = None,
         **session_options: Any,
     ) -> None:
         self._id = f"belljar-{uuid.uuid4().hex}"
-        self._timeout = timeout
         self._runtime = runtime
-        self._session_options = session_options
+        self._session_options = with_usual(session_options, timeout=timeout)
+        self._timeout = self._session_options.pop("timeout")
         self._opened: belljar.Session | None = None
 
     @property

@@ -21,7 +21,7 @@ from typing import TYPE_CHECKING, Any
 
 from ..agent.code import extract_code
 from ..agent.models import Chat, default_chat, reply_of
-from ._common import Installer, aruntime_or_default, result_of, runtime_or_default
+from ._common import Installer, aruntime_or_default, result_of, runtime_or_default, with_usual
 
 if TYPE_CHECKING:
     import belljar
@@ -147,13 +147,12 @@ class CodeExecutor:
 
     async def execute(self, code: str) -> ExecutionResult:
         """Runs the code. Errors are returned, not raised."""
+        options = with_usual(self.run_options, timeout=self.timeout, memory_mb=self.memory_limit_mb)
         runtime = await aruntime_or_default(self.runtime)
         run = await runtime.arun(
             code,
             policy=self.policy,
-            timeout=self.timeout,
-            memory_mb=self.memory_limit_mb,
-            **self.run_options,
+            **options,
         )
         outcome = run.outcome
         document = outcome.to_dict()
@@ -163,7 +162,7 @@ class CodeExecutor:
         return ExecutionResult(
             success=document["success"],
             result=result_of(outcome) if document["success"] else None,
-            error=_error(document, self.timeout),
+            error=_error(document, options["timeout"]),
             stdout=stdout,
             stderr=stderr,
             execution_time=document["usage"]["wall_ms"] / 1000,

@@ -41,7 +41,8 @@ class PythonREPL(utilities.PythonREPL):
         return self._session
 
     def run(self, command: str, timeout: float | None = None) -> str:
-        run = self.session.run(self.sanitize_input(command), echo="none", timeout=timeout)
+        limits = None if timeout is None else belljar.Limits(timeout=timeout)
+        run = self.session.run(self.sanitize_input(command), echo="none", limits=limits)
         document = run.outcome.to_dict()
         if document["success"]:
             return document["stdout"]

@@ -16,7 +16,11 @@ from ._common import Installer, aruntime_or_default, runtime_or_default
 
 __all__ = ["PyodideSandbox", "SyncPyodideSandbox", "install", "uninstall"]
 
-_RUN: dict[str, Any] = {"echo": "display", "capture": {"events": True}}
+
+def _run_options(timeout: float | None) -> dict[str, Any]:
+    """Options of a run. It has the usual time limit if none is given."""
+    limits = {} if timeout is None else {"timeout": timeout}
+    return {"echo": "display", "capture": {"events": True}, **limits}
 
 
 class _Sandbox:
@@ -55,14 +59,14 @@ class PyodideSandbox(_Sandbox, pyodide.PyodideSandbox):
         runtime = await aruntime_or_default(self._runtime)
         options = self._options(memory_limit_mb)
         if not self.stateful:
-            run = await runtime.arun(code, timeout=timeout_seconds, **_RUN, **options)
+            run = await runtime.arun(code, **_run_options(timeout_seconds), **options)
             return _result(run, timeout_seconds)
         if session_bytes:
             session = await runtime.arestore(session_bytes)
         else:
             session = await runtime.asession(**options)
         try:
-            run = await session.arun(code, timeout=timeout_seconds, **_RUN)
+            run = await session.arun(code, **_run_options(timeout_seconds))
             return _result(run, timeout_seconds, await session.acheckpoint())
         finally:
             session.close()
@@ -83,11 +87,11 @@ class SyncPyodideSandbox(_Sandbox, pyodide.SyncPyodideSandbox):
         runtime = runtime_or_default(self._runtime)
         options = self._options(memory_limit_mb)
         if not self.stateful:
-            run = runtime.run(code, timeout=timeout_seconds, **_RUN, **options)
+            run = runtime.run(code, **_run_options(timeout_seconds), **options)
             return _result(run, timeout_seconds)
         restored = runtime.restore(session_bytes) if session_bytes else None
         with restored or runtime.session(**options) as session:
-            run = session.run(code, timeout=timeout_seconds, **_RUN)
+            run = session.run(code, **_run_options(timeout_seconds))
             return _result(run, timeout_seconds, session.checkpoint())
 
 

@@ -19,7 +19,7 @@ import belljar
 
 from ..convert import pictures
 from ..report import describe
-from ._common import Installer, aruntime_or_default, result_of
+from ._common import Installer, aruntime_or_default, result_of, with_usual
 from ._workdir import Workdir
 
 if TYPE_CHECKING:
@@ -71,7 +71,7 @@ class PythonInterpreterToolSet(ToolSet):
         init_code: str | None = DEFAULT_INIT_CODE,
         shared_executor: Any = None,
         *,
-        timeout: float = 600.0,
+        timeout: float | None = 600.0,
         memory_limit_mb: int = 1024,
         runtime: belljar.Runtime | None = None,
         session_options: Mapping[str, Any] | None = None,
@@ -95,10 +95,11 @@ class PythonInterpreterToolSet(ToolSet):
         self._workdirs: dict[str, Workdir] = {}
         self._making = asyncio.Lock()
         self._turns: dict[str, asyncio.Lock] = {}
-        self._timeout = timeout
-        self._memory_limit_mb = memory_limit_mb
         self._runtime = runtime
-        self._session_options = dict(session_options or {})
+        self._session_options = with_usual(
+            session_options or {}, timeout=timeout, memory_mb=memory_limit_mb
+        )
+        self._timeout = self._session_options.pop("timeout")
 
     @tool
     async def run_python_code(
@@ -177,13 +178,7 @@ class PythonInterpreterToolSet(ToolSet):
     async def new_interpreter(self) -> dict[str, Any]:
         """Create a new Python interpreter and return its id."""
         runtime = await aruntime_or_default(self._runtime)
-        session = await runtime.asession(
-            **{
-                "memory_mb": self._memory_limit_mb,
-                "init_code": self.init_code,
-                **self._session_options,
-            }
-        )
+        session = await runtime.asession(**{"init_code": self.init_code, **self._session_options})
         self.interpreters[session.id] = session
         return {"success": True, "interpreter_id": session.id}
 

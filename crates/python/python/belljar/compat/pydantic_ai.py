@@ -11,7 +11,7 @@ import belljar
 
 from ..convert import pictures
 from ..report import describe
-from ._common import aruntime_or_default
+from ._common import aruntime_or_default, with_usual
 
 
 class BelljarToolset(FunctionToolset[Any]):
@@ -23,15 +23,15 @@ class BelljarToolset(FunctionToolset[Any]):
     def __init__(
         self,
         *,
-        timeout: float = 30.0,
+        timeout: float | None = 30.0,
         runtime: belljar.Runtime | None = None,
         id: str | None = None,
         **session_options: Any,
     ) -> None:
         super().__init__(id=id)
-        self._run_timeout = timeout
         self._runtime = runtime
-        self._session_options = session_options
+        self._session_options = with_usual(session_options, timeout=timeout)
+        self._timeout = self._session_options.pop("timeout")
         self._session: belljar.Session | None = None
         # Calls in one reply of a model are run in order.
         self.add_function(self.run_python, sequential=True)
@@ -49,7 +49,7 @@ class BelljarToolset(FunctionToolset[Any]):
         if self._session is None:
             runtime = await aruntime_or_default(self._runtime)
             self._session = await runtime.asession(**self._session_options)
-        run = await self._session.arun(code, timeout=self._run_timeout)
+        run = await self._session.arun(code, timeout=self._timeout)
         document = run.outcome.to_dict()
         shown = await asyncio.to_thread(pictures, document, run.__getitem__)
         return ToolReturn(

@@ -11,7 +11,7 @@ from smolagents.local_python_executor import CodeOutput, PythonExecutor
 import belljar
 
 from ..report import describe
-from ._common import runtime_or_default
+from ._common import runtime_or_default, with_usual
 
 if TYPE_CHECKING:
     from smolagents import Tool
@@ -41,14 +41,15 @@ class BelljarExecutor(PythonExecutor):
     def __init__(
         self,
         *,
-        timeout: float = 30.0,
+        timeout: float | None = 30.0,
         runtime: belljar.Runtime | None = None,
         run_options: Mapping[str, Any] | None = None,
         **session_options: Any,
     ) -> None:
         self._runtime = runtime
-        self._run_options = {"timeout": timeout, **(run_options or {})}
-        self._session_options = session_options
+        self._session_options = with_usual(session_options, timeout=timeout)
+        usual = self._session_options.pop("timeout")
+        self._run_options = with_usual(run_options or {}, timeout=usual)
         self._session: belljar.Session | None = None
         self._tools: list[belljar.Tool] = []
 

@@ -14,7 +14,7 @@ import json
 from typing import TYPE_CHECKING, Any
 
 from ..report import describe
-from ._common import Installer, aruntime_or_default
+from ._common import Installer, aruntime_or_default, with_usual
 
 if TYPE_CHECKING:
     import belljar
@@ -75,17 +75,17 @@ class CodeInterpreterTool(BaseTool):
         source = code or kwargs.get("input", "")
         if not source:
             return ToolResult(output="", error="No code provided.")
+        memory_mb = self.memory_limit_mb if self.memory_limit_mb > 0 else _MAX_MEMORY_MB
+        options = with_usual(self.run_options, timeout=self.timeout, memory_mb=memory_mb)
         runtime = await aruntime_or_default(self.runtime)
         run = await runtime.arun(
             source,
-            timeout=self.timeout,
-            memory_mb=self.memory_limit_mb if self.memory_limit_mb > 0 else _MAX_MEMORY_MB,
-            **self.run_options,
+            **options,
         )
         document = run.outcome.to_dict()
         if (document["error_detail"] or {}).get("kind") == "timeout":
             # The number as given: 5.0, not 5.
-            document["error"] = f"Code execution timed out after {self.timeout} seconds"
+            document["error"] = f"Code execution timed out after {options['timeout']} seconds"
         return ToolResult(
             output=json.dumps({key: document[key] for key in _KEYS}),
             error=describe(document) if document["error"] else None,

@@ -7,6 +7,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from belljar import _options
+from belljar._errors import unknown
 
 # Handlers in the caller's process, which runs on workers cannot call.
 _AT_HOME = ("input", "on_event")
@@ -16,10 +17,10 @@ def travelling(
     options: Mapping[str, Any], of: str = "map", known: frozenset[str] = _options.RUN_OPTIONS
 ) -> dict[str, Any]:
     """Options for another machine: the contents of local files are read."""
-    held = {name: value for name, value in options.items() if value is not None}
+    held = {name: value for name, value in options.items() if _options.is_given(name, value)}
     for name in held:
         if name not in known:
-            raise TypeError(_options.unknown(of, name, known))
+            raise TypeError(unknown(of, name, known))
         if name in _AT_HOME:
             raise TypeError(f"{name} is a function of this process, which a worker cannot call")
     if "files" in held:

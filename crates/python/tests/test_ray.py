@@ -169,6 +169,8 @@ def test_limits_travel(pool):
 def test_options_are_looked_at_before_anything_is_sent(pool):
     with pytest.raises(TypeError, match="did you mean 'timeout'"):
         pool.map("", [], timeuot=1)
+    with pytest.raises(TypeError, match="map has 'timeout' twice"):
+        pool.map("", [], timeout=1, limits=belljar.Limits(timeout=2))
     with pytest.raises(TypeError, match="a worker cannot call"):
         pool.map("", [], on_event=print)
     with pytest.raises(ValueError, match="chunk"):

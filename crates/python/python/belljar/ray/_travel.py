@@ -17,7 +17,8 @@ def travelling(
     options: Mapping[str, Any], of: str = "map", known: frozenset[str] = _options.RUN_OPTIONS
 ) -> dict[str, Any]:
     """Options for another machine: the contents of local files are read."""
-    held = {name: value for name, value in options.items() if _options.is_given(name, value)}
+    named = _options.flat(of, options).items()
+    held = {name: value for name, value in named if _options.is_given(name, value)}
     for name in held:
         if name not in known:
             raise TypeError(unknown(of, name, known))

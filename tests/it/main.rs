@@ -17,8 +17,6 @@ mod contract;
 mod determinism;
 mod dialect;
 mod displays;
-#[cfg(target_os = "linux")]
-mod error_numbers;
 mod escape;
 mod events;
 mod face;
@@ -32,6 +30,8 @@ mod integers;
 #[cfg(feature = "compile")]
 mod lasting;
 mod limits;
+#[cfg(target_os = "linux")]
+mod linux;
 mod metering;
 #[cfg(feature = "compile")]
 mod native;

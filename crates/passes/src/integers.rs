@@ -22,6 +22,7 @@ mod addresses;
 mod draws;
 mod empty_paths;
 mod error_numbers;
+mod file_modes;
 mod floats;
 mod indices;
 mod names;
@@ -42,7 +43,7 @@ use parsed::{Changes, Parsed};
 use patterns::PLACES;
 
 /// Increased with every change of the pass's output.
-pub(super) const VERSION: u32 = 12;
+pub(super) const VERSION: u32 = 13;
 
 /// The pass does not support this module.
 #[derive(Debug, thiserror::Error)]
@@ -135,6 +136,7 @@ pub(super) fn apply_to_core(module: &[u8]) -> Result<Vec<u8>, IntegersError> {
     floats::apply_to_c_library(&parsed, &mut changes)?;
     error_numbers::apply(&parsed, &mut changes)?;
     empty_paths::apply(&parsed, &mut changes)?;
+    file_modes::apply(&parsed, &mut changes)?;
     changes.finish()
 }
 

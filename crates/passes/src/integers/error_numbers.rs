@@ -220,7 +220,10 @@ fn add_name(inner: u32, to_linux: u32) -> Function {
 fn lookup(bytes: &[u8], outside: Option<u8>) -> Function {
     let mut function = Function::new([]);
     let mut code = function.instructions();
-    code.local_get(0).i32_const(bytes.len() as i32).i32_ge_u().if_(BlockType::Empty);
+    code.local_get(0)
+        .i32_const((bytes.len() as u32).cast_signed())
+        .i32_ge_u()
+        .if_(BlockType::Empty);
     match outside {
         Some(byte) => code.i32_const(byte.into()),
         None => code.local_get(0),

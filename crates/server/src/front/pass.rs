@@ -377,13 +377,13 @@ mod tests {
     #[tokio::test]
     async fn a_request_on_a_connection_that_closes_before_it_is_unsent() {
         for reads in [false, true] {
-            let connector = tower::service_fn(move |_: Uri| async move {
+            let connector = tower::service_fn(move |_: Uri| {
                 let connection = Closing {
                     reads,
                     polls: 0,
                     is_written: false,
                 };
-                Ok::<_, std::io::Error>(TokioIo::new(connection))
+                std::future::ready(Ok::<_, std::io::Error>(TokioIo::new(connection)))
             });
             let client = Client::builder(TokioExecutor::new()).build(connector);
             let request = Request::builder().uri("http://worker/").body(Body::empty()).unwrap();

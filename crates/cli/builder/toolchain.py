@@ -390,7 +390,8 @@ def run_logged(command, folder, environment, log, explain=lambda text: None):
 def report(log):
     """Returns the errors in a log with some lines around them, or its end."""
     lines = [line[:300] for line in log.read_text(errors="replace").splitlines()]
-    errors = [i for i, line in enumerate(lines) if re.search(r"\berror\b", line, re.I)]
+    # cargo shows rustc's options, such as `--error-format`.
+    errors = [i for i, line in enumerate(lines) if re.search(r"(?<!-)\berror\b", line, re.I)]
     if not errors:
         return "\n".join(lines[-25:])
     shown = sorted({j for i in errors[:6] for j in range(max(0, i - 1), min(len(lines), i + 5))})

@@ -247,7 +247,9 @@ def test_the_configuration_has_the_values_of_the_guest():
 
 def test_a_log_shows_its_errors(tmp_path):
     log = tmp_path / "log"
-    log.write_text("\n".join([*map(str, range(100)), "a.c:1: error: no", *map(str, range(50))]))
+    commands = ["Running `rustc --error-format=json`"] * 10
+    lines = [*commands, *map(str, range(100)), "a.c:1: error: no", *map(str, range(50))]
+    log.write_text("\n".join(lines))
     assert "a.c:1: error: no" in toolchain.report(log)
     assert len(toolchain.report(log).splitlines()) < 10
 

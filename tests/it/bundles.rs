@@ -4,6 +4,7 @@
 use std::fs;
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, LazyLock, Mutex};
+use std::time::Duration;
 
 use belljar::bundle::{BundleOptions, Processor};
 use belljar::progress::{Progress, Stage};
@@ -112,7 +113,8 @@ there = {module.name for module in pkgutil.iter_modules()}
 print('numpy' in there, 'sympy' in there, 'zipapp' in there)
 print(zipfile.ZipFile(sys.path[-1]).testzip())
 ";
-    let outcome = run_on(&runtime, Request::new(code)).outcome;
+    let request = Request::new(code).timeout(Duration::from_mins(1));
+    let outcome = run_on(&runtime, request).outcome;
     let expected = "Europe/Vienna [1]\n2 True\nFalse False True\nNone\n";
     assert_eq!(outcome.stdout, expected, "{outcome:#?}");
     let run = run_on(&runtime, Request::new("import sympy"));

@@ -280,6 +280,13 @@ def test_libraries_that_are_not_here(monkeypatch, runtime):
     assert isinstance(run.result, belljar.Tagged)
     assert run.result.tag == "array"
     assert run.result.parts["data"].tobytes() == b"\0\0\1\0\2\0"
+    code = """import numpy as np
+result = [np.float64(0.5), np.float32(2), np.int8(-3), np.bool_(True), np.str_("x"),
+          np.bytes_(b"y"),
+          np.complex64(1j), np.float64("nan"), np.datetime64("2020-01-01")]"""
+    *plain, day = runtime.run(code, image="data").result
+    assert repr(plain) == "[0.5, 2.0, -3, True, 'x', b'y', 1j, nan]"
+    assert day.tag == "scalar"
 
 
 def test_plain_of_a_frame_with_names_that_are_the_same():

@@ -162,9 +162,26 @@ def _dtype(form: Any) -> Any:
     return dtype
 
 
-def _scalar(parts: Parts) -> Any:
-    import numpy
+# Python's types for numpy's kinds of scalars.
+_SCALARS: dict[str, tuple[type, ...]] = {
+    "b": (bool,),
+    "i": (int,),
+    "u": (int,),
+    "f": (float,),
+    "c": (complex,),
+    "U": (str,),
+    "S": (bytes,),
+}
 
+
+def _scalar(parts: Parts) -> Any:
+    try:
+        import numpy
+    except ImportError:
+        # Python has these kinds too.
+        if type(parts["value"]) in _SCALARS.get(parts["dtype"].lstrip("<>|=")[:1], ()):
+            return parts["value"]
+        raise
     dtype = _dtype(parts["dtype"])
     if dtype.kind in "mM":
         return numpy.asarray(parts["value"], dtype="<i8").view(dtype)[()]

@@ -9,7 +9,10 @@ import os
 import re
 import subprocess
 import sys
+import tempfile
 from pathlib import Path
+
+import wasm
 
 CPU = (
     "generic+bulk_memory+sign_ext+nontrapping_fptoint+mutable_globals+multivalue"
@@ -34,6 +37,9 @@ DROPPED_PREFIXES += ("-specs=", "--target=", "-Wl,", "-Wp,", "-ggdb", "-g1", "-g
 DROPPED_PREFIXES += ("-fno-semantic-interposition", "-fprofile", "-fno-plt", "-mno-", "-mfloat")
 # Libraries that every Unix has; the parts that exist here are linked always.
 SYSTEM = {"c", "m", "dl", "pthread", "rt", "util", "gcc", "gcc_s", "stdc++", "c++", "atomic"}
+
+# The host's function from which Rust's library gets random numbers.
+RANDOM = ("wasi_snapshot_preview1", "random_get")
 
 HOST_PYTHON = re.compile(r"/include/(?:[\w.-]+/)?python3(\.\d+)?t?(/|$)")
 
@@ -125,12 +131,34 @@ def link_extension(found, out, inputs, initializer):
     command += ["-z", "stack-size=0", "-o", out, *inputs]
     command += found["runtime"]
     done = subprocess.run(command, check=False, stderr=subprocess.PIPE)
+    if done.returncode == 0:
+        with tempfile.TemporaryDirectory() as folder:
+            sources = random_sources(Path(out), Path(found["random"]), Path(folder))
+            if sources:
+                done = subprocess.run([*command, *sources], check=False, stderr=subprocess.PIPE)
     sys.stderr.buffer.write(done.stderr)
     # A probe for a function links a program. Only a module that is missing in the wheel counts.
     if done.returncode != 0 and out.endswith((".wasm", ".so", ".pyd")):
         with open(found["failures"], "ab") as failures:
             failures.write(f"{Path(out).name} was not linked:\n".encode() + done.stderr)
     sys.exit(done.returncode)
+
+
+def random_sources(out, library, folder):
+    """Writes objects to a folder that define `random_get` of WASI, where the module `out` imports
+    it, and returns them.
+
+    rustc gives an import of a host's function a symbol of another name in every crate.
+    """
+    symbols, _ = wasm.symbols(out.read_bytes())
+    names = {name for _, _, name, imported in symbols if imported == RANDOM}
+    sources = []
+    for number, name in enumerate(sorted(names)):
+        rename = {"belljar_random_get": name}
+        source = folder / f"random-{number}.o"
+        source.write_bytes(wasm.symbols(library.read_bytes(), lambda n: rename.get(n, n))[1])
+        sources.append(source)
+    return sources
 
 
 def main():

@@ -226,6 +226,7 @@ class Toolchain:
             archive = library / f"lib{name}.a"
             output_of([zig, "ar", "rcs", archive, *objects], env=self.environment)
         shutil.copyfile(found["libc++.a"], library / "libc++.a")
+        shutil.copyfile(work / "own-random.o", library / "random.o")
         shutil.rmtree(work)
         here = available | objects_of_engine(exceptions)
         (made / "artifact.txt").write_text("\n".join(sorted(here)) + "\n")
@@ -275,6 +276,7 @@ class Toolchain:
                     "libraries": [],
                     "failures": os.devnull,
                     "runtime": [str(path) for path in runtime],
+                    "random": str(at / "lib/random.o"),
                 }
             )
         )
@@ -308,7 +310,7 @@ def select(library, names, available, whole):
         symbols, _ = wasm.symbols(data)
         here = [
             (kind, symbol)
-            for kind, flags, symbol in symbols
+            for kind, flags, symbol, _ in symbols
             if symbol and not flags & (wasm.UNDEFINED | wasm.LOCAL)
         ]
         functions = {symbol for kind, symbol in here if kind == wasm.FUNCTION}

@@ -126,9 +126,10 @@ def function_names(data):
 
 
 def symbols(data, rename=None):
-    """Returns (kind, flags, name) of each symbol of an object file, and the file with the names
-    of defined symbols changed by `rename`."""
-    functions = [name for _, name, kind in imports(data) if kind == 0]
+    """Returns (kind, flags, name, imported) of each symbol of an object file, and the file with the
+    names of defined symbols changed by `rename`. Functions that are not defined are imported as
+    `imported`, a module and a name."""
+    functions = [(module, name) for module, name, kind in imports(data) if kind == 0]
     found, replaced = [], data
     for kind, section, header, start, end in sections(data):
         if kind != 0 or section != "linking":
@@ -150,7 +151,7 @@ def symbols(data, rename=None):
                 what, flags = reader.byte(), reader.number()
                 defined = not flags & UNDEFINED
                 table += bytes([what]) + number(flags)
-                name = None
+                name = imported = None
                 if what == DATA:
                     name = reader.name()
                     rest = reader.at
@@ -164,12 +165,14 @@ def symbols(data, rename=None):
                 else:
                     index = reader.number()
                     table += number(index)
+                    if what == FUNCTION and not defined:
+                        imported = functions[index]
                     if defined or flags & EXPLICIT_NAME:
                         name = reader.name()
                         table += text(rename(name) if rename and defined else name)
-                    elif what == FUNCTION:
-                        name = functions[index]
-                found.append((what, flags, name))
+                    elif imported:
+                        name = imported[1]
+                found.append((what, flags, name, imported))
             body += bytes([part]) + number(len(table)) + table
         replaced = data[:header] + b"\0" + number(len(body)) + bytes(body) + data[end:]
     return found, replaced

@@ -81,7 +81,7 @@ def check(data, here):
         elif kind == 3:
             problems.append(f"imports the global {name}")
     symbols, _ = wasm.symbols(data)
-    for kind, flags, name in symbols:
+    for kind, flags, name, _ in symbols:
         needed = kind == wasm.DATA and flags & wasm.UNDEFINED and not flags & wasm.WEAK
         if needed and name not in here:
             missing.append(name)

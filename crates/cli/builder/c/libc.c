@@ -82,6 +82,13 @@ size_t strftime_l(char *to, size_t n, const char *format, const struct tm *tm, l
 }
 char *strerror_l(int error, locale_t locale) { return __strerror_l(error, locale); }
 
+/* Sorting with an argument, which the artifact has under its internal name. */
+int __qsort_r(void *, size_t, size_t, int (*)(const void *, const void *, void *), void *);
+void qsort_r(void *base, size_t count, size_t width,
+             int (*compare)(const void *, const void *, void *), void *arg) {
+    __qsort_r(base, count, width, compare, arg);
+}
+
 /* There is no clock of the processor's time. */
 clock_t clock(void) {
     struct timespec t;

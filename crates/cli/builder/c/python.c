@@ -471,6 +471,61 @@ int PyType_Freeze(PyTypeObject *type) {
     return 0;
 }
 
+/* A type's slots, sorted for the function that takes a PyType_Spec. */
+enum { MOST_SLOTS = 2 * _Py_slot_COUNT, MOST_NESTING = 5 };
+struct type_parts {
+    PyType_Spec spec;
+    PyTypeObject *metaclass;
+    PyObject *module;
+    PyType_Slot slots[MOST_SLOTS + 1];
+    int count;
+};
+
+static int add_slots(struct type_parts *to, const PySlot *slots, int nesting);
+
+static int add_slot(struct type_parts *to, PySlot slot, int nesting) {
+    switch (slot.sl_id) {
+    case Py_tp_name: to->spec.name = slot.sl_ptr; return 0;
+    case Py_tp_basicsize: to->spec.basicsize = slot.sl_size; return 0;
+    case Py_tp_extra_basicsize: to->spec.basicsize = -slot.sl_size; return 0;
+    case Py_tp_itemsize: to->spec.itemsize = slot.sl_size; return 0;
+    case Py_tp_metaclass: to->metaclass = slot.sl_ptr; return 0;
+    case Py_tp_module: to->module = slot.sl_ptr; return 0;
+    case Py_tp_flags:
+        to->spec.flags = slot.sl_flags & PySlot_INTPTR ? (uintptr_t)slot.sl_ptr : slot.sl_uint64;
+        return 0;
+    case Py_slot_subslots:
+        return add_slots(to, slot.sl_ptr, nesting + 1);
+    case Py_tp_slots:
+        for (PyType_Slot *old = slot.sl_ptr; old != NULL && old->slot != 0; old++) {
+            PySlot inner = {.sl_id = old->slot, .sl_flags = PySlot_INTPTR, .sl_ptr = old->pfunc};
+            if (nesting == MOST_NESTING || add_slot(to, inner, nesting + 1) < 0) return -1;
+        }
+        return 0;
+    }
+    if (slot.sl_id >= _Py_slot_COUNT && slot.sl_flags & PySlot_OPTIONAL) return 0;
+    if (to->count == MOST_SLOTS) return -1;
+    to->slots[to->count++] = (PyType_Slot){slot.sl_id, slot.sl_ptr};
+    return 0;
+}
+
+static int add_slots(struct type_parts *to, const PySlot *slots, int nesting) {
+    if (nesting == MOST_NESTING) return -1;
+    for (; slots != NULL && slots->sl_id != Py_slot_end; slots++)
+        if (add_slot(to, *slots, nesting) < 0) return -1;
+    return 0;
+}
+
+PyObject *PyType_FromSlots(PySlot *slots) {
+    struct type_parts parts = {.spec = {.flags = Py_TPFLAGS_DEFAULT}};
+    if (add_slots(&parts, slots, 0) < 0 || parts.spec.name == NULL) {
+        PyErr_SetString(PyExc_SystemError, "invalid slots of a type");
+        return NULL;
+    }
+    parts.spec.slots = parts.slots;
+    return PyType_FromMetaclass(parts.metaclass, parts.module, &parts.spec, NULL);
+}
+
 static Py_ssize_t aligned(Py_ssize_t size) {
     return (size + ALIGNOF_MAX_ALIGN_T - 1) & ~(Py_ssize_t)(ALIGNOF_MAX_ALIGN_T - 1);
 }

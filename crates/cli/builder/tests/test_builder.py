@@ -130,6 +130,37 @@ def test_the_compiler_leaves_out_what_means_this_machine():
     assert compiler.kept(given) == ["-O3", "-I/y", "-I/x/include", "-DX=1", "a.c"]
 
 
+def object_file(imports, symbols):
+    """Returns an object file with these imported functions and symbols of functions."""
+    table = wasm.number(len(symbols))
+    for flags, index, name in symbols:
+        table += bytes([wasm.FUNCTION]) + wasm.number(flags) + wasm.number(index)
+        table += b"" if name is None else wasm.text(name)
+    body = wasm.number(len(imports))
+    for module, name in imports:
+        body += wasm.text(module) + wasm.text(name) + b"\0\0"
+    linking = b"\2" + bytes([wasm.SYMBOL_TABLE]) + wasm.number(len(table)) + table
+    return b"\0asm\1\0\0\0" + section(2, body) + section(0, linking, "linking")
+
+
+def test_random_numbers_of_the_host_are_replaced_by_the_artifacts(tmp_path):
+    imports = [("env", "f"), ("wasi_snapshot_preview1", "random_get"), ("other", "random_get")]
+    undefined = wasm.UNDEFINED
+    symbols = [(undefined, 0, None), (undefined | wasm.EXPLICIT_NAME, 2, "_other")]
+    (tmp_path / "random.o").write_bytes(
+        object_file([], [(0, 0, "belljar_random_get"), (0, 1, "g")])
+    )
+    (tmp_path / "x.so").write_bytes(object_file(imports, symbols))
+    given = [tmp_path / "x.so", tmp_path / "random.o", tmp_path]
+    assert compiler.random_sources(*given) == []
+    # Each crate has its own name for the import.
+    symbols += [(undefined | wasm.EXPLICIT_NAME, 1, name) for name in ("_random_2", "_random_1")]
+    (tmp_path / "x.so").write_bytes(object_file(imports, symbols))
+    sources = compiler.random_sources(*given)
+    defined = [[name for *_, name, _ in wasm.symbols(s.read_bytes())[0]] for s in sources]
+    assert defined == [["_random_1", "g"], ["_random_2", "g"]]
+
+
 def test_a_requirement_is_a_name_with_or_without_a_version():
     assert wanted("orjson==3.13.0") == ("orjson", "3.13.0")
     assert wanted("orjson") == ("orjson", None)

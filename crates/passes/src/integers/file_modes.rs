@@ -1,7 +1,7 @@
 //! Modes of files: their permissions are those that Linux gives new files under the usual umask.
 //!
-//! WASI has none, and the C library says that nobody may read a file. Archives would keep that:
-//! `zipfile` and `tarfile` would make files that nobody can open where they are unpacked.
+//! WASI does not know permissions, and the C library reports none. Archives would keep that:
+//! `zipfile` and `tarfile` would make files that cannot be opened where they are unpacked.
 
 use wasm_encoder::{BlockType, Function, ValType};
 
@@ -9,7 +9,7 @@ use super::IntegersError;
 use super::parsed::{Changes, Parsed};
 use super::patterns::at;
 
-/// Functions that fill in a `struct stat`, with their numbers of parameters and the one that
+/// Functions that fill in a `struct stat`, with their numbers of parameters and the parameter that
 /// points to it.
 const STATS: [(&str, usize, u32); 2] = [("fstat", 2, 1), ("__wasilibc_nocwd_fstatat", 4, 2)];
 

@@ -4,7 +4,10 @@ run.
 
 import sys
 
-from _belljar.baking import sealing
+from _belljar.baking import (
+    error_numbers,  # noqa: F401 (replaces numbers, before other imports compute with them)
+    sealing,
+)
 from _belljar.run import runs
 from _belljar.source import policy
 

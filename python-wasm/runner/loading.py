@@ -26,7 +26,6 @@ def load(sources):
     package.__package__ = _PACKAGE
     sys.modules[_PACKAGE] = package
     modules = Modules(sources)
-    modules.get("baking.error_numbers").adopt()
     modules.get("entry").publish(package)
     modules.compress()
 

@@ -2,6 +2,8 @@
 
 The artifact's interpreter was initialized with WASI's numbers. The code that it runs with makes
 errors with those of Linux, and so does the module `errno` when it is initialized again.
+
+The numbers are replaced when this is imported, before modules that compute with them are.
 """
 
 import gc
@@ -20,12 +22,10 @@ _OTHERS = """
 """
 
 
-def adopt():
+def _adopt():
     """Replace the numbers of the module `errno`, of modules that imported them, and of the table
-    of subclasses of `OSError`. Must come before imports that compute with numbers.
+    of subclasses of `OSError`.
     """
-    if sys.platform != "wasi":
-        return
     before = sys.modules.pop("errno", None) or __import__("errno")
     was = dict(before.__dict__)
     sys.modules.pop("errno", None)
@@ -62,3 +62,7 @@ def _is_table(candidate, was):
         and candidate.get(was["ENOENT"]) is FileNotFoundError
         and candidate.get(was["EEXIST"]) is FileExistsError
     )
+
+
+if sys.platform == "wasi":
+    _adopt()

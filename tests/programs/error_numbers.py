@@ -1,6 +1,7 @@
 """Errors of random operations on files, and the names and texts of error numbers."""
 
 import errno
+import io
 import os
 import random
 import shutil
@@ -23,6 +24,39 @@ for base, exponent in ((2.0, 1e6), (10.0, 400), (-1e300, 3)):
         base**exponent
     except OverflowError as error:
         print(error.args)
+
+
+
+class Raw(io.RawIOBase):
+    """A file whose reads and writes fail."""
+
+    def __init__(self, number):
+        self.numbers = [number, errno.EIO]
+
+    def readable(self):
+        return True
+
+    def writable(self):
+        return True
+
+    def readinto(self, _buffer):
+        if len(self.numbers) > 1:
+            raise OSError(self.numbers.pop(0), "")
+        return 0
+
+    def write(self, _data):
+        raise OSError(self.numbers.pop(0), "")
+
+
+# An interrupted call is tried again.
+for name in ("EINTR", "EFBIG", "EAGAIN"):
+    for file in (io.BufferedReader(raw := Raw(getattr(errno, name))), io.BufferedWriter(raw)):
+        try:
+            print(name, file.read(1) if isinstance(file, io.BufferedReader) else file.write(b"xx"))
+            file.flush()
+        except OSError as error:
+            print(name, type(error), error.errno)
+        file.detach() if isinstance(file, io.BufferedReader) else None
 
 NAMES = ["a", "b", "c", "a/b", "a/b/c", "b/a", "l", "m", "l/a", "missing/x", "", ".", "a/", "n" * 256]
 OPERATIONS = {

@@ -53,7 +53,10 @@ pub(super) fn repl(
         return talk(Place::Elsewhere(Arc::new(link)), request, args, printer);
     }
     let runtime = engine::start(global, printer)?;
-    engine::prepare(&runtime, &request)?;
+    // The image of a session is that of its beginning.
+    if args.session.as_ref().is_none_or(|file| !file.exists()) {
+        engine::prepare(&runtime, &request)?;
+    }
     lock(&runtime, &request, &args, printer)?;
     talk(Place::Here(runtime), request, args, printer)
 }

@@ -25,6 +25,10 @@ function mapped(object, form) {
 function request(code, options) {
   if (typeof code !== 'string') throw argument('code', 'is not a string');
   const { tools, signal, onEvent, files, set, ...rest } = checked(options);
+  // JSON has null instead, which leaves only the ceiling.
+  if (typeof rest.timeout === 'number' && !Number.isFinite(rest.timeout)) {
+    throw argument('timeout', `is ${rest.timeout}; null leaves only the ceiling`);
+  }
   return { ...rest, code, files: mapped(files, file), set: mapped(set, (value) => tagged(value)) };
 }
 

@@ -43,7 +43,7 @@ use parsed::{Changes, Parsed};
 use patterns::PLACES;
 
 /// Increased with every change of the pass's output.
-pub(super) const VERSION: u32 = 13;
+pub(super) const VERSION: u32 = 14;
 
 /// The pass does not support this module.
 #[derive(Debug, thiserror::Error)]

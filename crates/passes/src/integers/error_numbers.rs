@@ -1,10 +1,10 @@
 //! Error numbers: `errno` in Python has the numbers and texts of Linux.
 //!
-//! The C library has WASI's numbers, and everything in C goes on with them. Python code sees
-//! numbers in three places, which translate: `OSError` made from the C library's `errno`, the
-//! module `errno` when it is initialized, and `os.strerror`. The artifact's memory has an
-//! interpreter that was initialized with WASI's: the runner has it done again. The texts of the C
-//! library are replaced by those of glibc.
+//! The C library has WASI's numbers, and C code goes on with them. Numbers of Python code are
+//! Linux's where they are made: `OSError` from the C library's `errno`, and the module `errno` when
+//! it is initialized; and where they are read: `os.strerror`, and the retry of buffered files. The
+//! artifact's memory has an interpreter that was initialized with WASI's: the runner has it done
+//! again. The texts of the C library are replaced by those of glibc.
 
 use std::ops::Range;
 
@@ -18,6 +18,8 @@ use super::patterns::find;
 
 /// The function that makes an error from the C library's `errno`.
 const FROM_ERRNO: &str = "PyErr_SetFromErrnoWithFilenameObjects";
+/// The function of buffered files that checks whether a raw file was interrupted.
+const IS_INTERRUPTED: &str = "_PyIO_trap_eintr";
 /// The function that adds a name to the module `errno`: `(names, texts, name, number) -> status`.
 const ADD: &str = "_add_errcode";
 
@@ -144,11 +146,13 @@ pub(super) fn apply(
     let mut code = Vec::new();
     InstructionSink::new(&mut code).call(to_linux);
     changes.splice(index, read[2]..read[2], code);
-    let steps = [Get(5), Const(INTERRUPTED.into()), Ne];
-    let compared = find(parsed, FROM_ERRNO, &steps, "whether a signal interrupted the call")?;
-    let mut code = Vec::new();
-    InstructionSink::new(&mut code).i32_const(numbers[usize::from(INTERRUPTED)].into());
-    changes.splice(index, compared[1]..compared[2], code);
+    for (function, local) in [(FROM_ERRNO, 5), (IS_INTERRUPTED, 3)] {
+        let steps = [Get(local), Const(INTERRUPTED.into()), Ne];
+        let compared = find(parsed, function, &steps, "whether a signal interrupted the call")?;
+        let mut code = Vec::new();
+        InstructionSink::new(&mut code).i32_const(numbers[usize::from(INTERRUPTED)].into());
+        changes.splice(parsed.function(function)?, compared[1]..compared[2], code);
+    }
 
     let found = [Const(1), Shl, Load16(PLACES.into()), Const(TEXTS.cast_signed()), Add];
     find(parsed, "strerror", &found, "where the texts are").map(drop)

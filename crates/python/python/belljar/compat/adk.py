@@ -23,7 +23,7 @@ import belljar
 
 from ..convert import exit_code
 from ..report import error_text
-from ._common import runtime_or_default
+from ._common import runtime_or_default, with_usual
 
 
 class BelljarCodeExecutor(BaseCodeExecutor):
@@ -39,19 +39,17 @@ class BelljarCodeExecutor(BaseCodeExecutor):
     def execute_code(
         self, invocation_context: InvocationContext, code_execution_input: CodeExecutionInput
     ) -> CodeExecutionResult:
-        run_options: dict[str, Any] = {
-            "files": {file.name: _content(file) for file in code_execution_input.input_files}
-        }
+        run_options: dict[str, Any] = {} if self.stateful else dict(self.options)
         if self.timeout_seconds is not None:
-            run_options["timeout"] = self.timeout_seconds
+            run_options = with_usual(run_options, timeout=self.timeout_seconds)
+        files = {file.name: _content(file) for file in code_execution_input.input_files}
+        run_options.setdefault("files", files)
         runner: Any = runtime_or_default(self.runtime)
         if self.stateful:
             key = code_execution_input.execution_id or "default"
             if key not in self._sessions:
                 self._sessions[key] = runner.session(**self.options)
             runner = self._sessions[key]
-        else:
-            run_options |= self.options
         run = runner.run(code_execution_input.code, **run_options)
         document = run.outcome.to_dict()
         return CodeExecutionResult(

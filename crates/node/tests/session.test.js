@@ -35,6 +35,7 @@ test('a timeout of null leaves the ceiling, undefined the default', async () => 
   const nap = 'import time; time.sleep(0.6)';
   assert.equal((await session.run(nap, { timeout: undefined })).error_detail.kind, 'timeout');
   assert.equal((await session.run(nap, { timeout: null })).error, null);
+  await assert.rejects(session.run(nap, { timeout: NaN }), /timeout/);
   session.close();
   const unlimited = await runtime.session({ timeout: null });
   assert.equal((await unlimited.run('import time; time.sleep(5.2)')).error, null);

@@ -157,9 +157,9 @@ def random_sources(out, library, folder):
     names = {name for _, _, name, imported in symbols if imported == RANDOM}
     sources = []
     for number, name in enumerate(sorted(names)):
-        rename = {"belljar_random_get": name}
+        rename = {"belljar_random_get": name}.get
         source = folder / f"random-{number}.o"
-        source.write_bytes(wasm.symbols(library.read_bytes(), lambda n: rename.get(n, n))[1])
+        source.write_bytes(wasm.symbols(library.read_bytes(), lambda n, to=rename: to(n, n))[1])
         sources.append(source)
     return sources
 

@@ -177,7 +177,7 @@ async fn calls_that_the_code_gives_up_are_not_turns() {
     let cancel = |id| format!("send k{{\"id\":{id}}}\n");
     let given_up: Vec<String> = (1..=200).map(cancel).collect();
     let running = runtime().start(request(&(begun.to_owned() + &given_up.concat())));
-    tokio::time::sleep(Duration::from_millis(500)).await;
+    tokio::time::sleep(Duration::from_secs(2)).await;
     let (turns, outcome) = follow(running, |call| panic!("{call:?}")).await;
     succeeded(&outcome);
     assert_eq!(kinds(&outcome), [Some(ToolErrorKind::Cancelled); 200]);

@@ -28,9 +28,10 @@ from mcp_support import alone, over_http, passed_on, text
 from nbformat.v4 import new_code_cell, new_notebook
 
 PAGE = TOP / "docs" / "guide" / "clients.md"
-# Clients start `belljar` by its name, and Jupyter's own commands too.
+# Clients start `belljar` by its name, and Jupyter's own commands too: `jupyter` beside `belljar` is
+# a fuzz target.
 PATH = os.pathsep.join(
-    [str(Path(COMMAND).parent), str(Path(sys.executable).parent), os.environ["PATH"]]
+    [str(Path(sys.executable).parent), str(Path(COMMAND).parent), os.environ["PATH"]]
 )
 
 

@@ -1,7 +1,7 @@
 //! Starts the engine for a command.
 
 use std::ffi::OsString;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use anyhow::Context;
@@ -18,10 +18,17 @@ pub(super) fn start(global: &Global, printer: &Arc<Printer>) -> Result<Runtime, 
 }
 
 /// Makes the image that a request names, unless it is made. A process that is locked down can
-/// neither download its packages nor write it to a cache that has all else.
-pub(super) fn prepare(runtime: &Runtime, request: &Request) -> Result<(), Error> {
+/// neither download its packages nor write it to a cache that has all else. A session that goes on
+/// from a file has the image of its beginning.
+pub(super) fn prepare(
+    runtime: &Runtime,
+    request: &Request,
+    session: Option<&Path>,
+) -> Result<(), Error> {
     match &request.image {
-        ImageChoice::Named(name) => runtime.images().prepare(name),
+        ImageChoice::Named(name) if session.is_none_or(|file| !file.exists()) => {
+            runtime.images().prepare(name)
+        }
         _ => Ok(()),
     }
 }

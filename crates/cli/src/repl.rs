@@ -53,10 +53,7 @@ pub(super) fn repl(
         return talk(Place::Elsewhere(Arc::new(link)), request, args, printer);
     }
     let runtime = engine::start(global, printer)?;
-    // The image of a session is that of its beginning.
-    if args.session.as_ref().is_none_or(|file| !file.exists()) {
-        engine::prepare(&runtime, &request)?;
-    }
+    engine::prepare(&runtime, &request, args.session.as_deref())?;
     lock(&runtime, &request, &args, printer)?;
     talk(Place::Here(runtime), request, args, printer)
 }

@@ -64,10 +64,7 @@ pub(super) fn run(args: RunArgs, global: &Global, printer: &Arc<Printer>) -> any
     }
     let key = key.map(|path| receipt::private_key(&path)).transpose()?;
     let runtime = engine::start(global, printer)?;
-    // The image of a session is that of its beginning.
-    if session.as_ref().is_none_or(|file| !file.exists()) {
-        engine::prepare(&runtime, &request)?;
-    }
+    engine::prepare(&runtime, &request, session.as_deref())?;
     let receipt = match receipt {
         Some(path) => Some((draft(&mut request, &runtime)?, path)),
         None => None,

@@ -77,7 +77,7 @@ impl Starting {
         let (builder, start) = (self.builder.clone(), self.start.clone());
         let building = tokio::task::spawn_blocking(move || {
             let runtime = builder.build()?;
-            engine::prepare(&runtime, &start)?;
+            engine::prepare(&runtime, &start, None)?;
             Ok::<_, belljar::Error>(runtime)
         });
         let built = match building.await {

@@ -79,7 +79,7 @@ const ERRORS: [(u8, &str); 77] = [
     (24, "Too many open files"),                      // EMFILE
     (31, "Too many links"),                           // EMLINK
     (90, "Message too long"),                         // EMSGSIZE
-    (72, "Unknown error"),                            // EMULTIHOP
+    (72, UNKNOWN),                                    // EMULTIHOP
     (36, "File name too long"),                       // ENAMETOOLONG
     (100, "Network is down"),                         // ENETDOWN
     (102, "Connection reset by network"),             // ENETRESET
@@ -90,7 +90,7 @@ const ERRORS: [(u8, &str); 77] = [
     (2, "No such file or directory"),                 // ENOENT
     (8, "Exec format error"),                         // ENOEXEC
     (37, "No locks available"),                       // ENOLCK
-    (67, "Unknown error"),                            // ENOLINK
+    (67, UNKNOWN),                                    // ENOLINK
     (12, "Cannot allocate memory"),                   // ENOMEM
     (42, "No message of desired type"),               // ENOMSG
     (92, "Protocol not available"),                   // ENOPROTOOPT
@@ -99,13 +99,13 @@ const ERRORS: [(u8, &str); 77] = [
     (107, "Socket not connected"),                    // ENOTCONN
     (20, "Not a directory"),                          // ENOTDIR
     (39, "Directory not empty"),                      // ENOTEMPTY
-    (131, "Unknown error"),                           // ENOTRECOVERABLE
+    (131, UNKNOWN),                                   // ENOTRECOVERABLE
     (88, "Not a socket"),                             // ENOTSOCK
     (95, "Operation not supported"),                  // ENOTSUP
     (25, "Inappropriate ioctl for device"),           // ENOTTY
     (6, "No such device or address"),                 // ENXIO
     (75, "Value too large for defined data type"),    // EOVERFLOW
-    (130, "Unknown error"),                           // EOWNERDEAD
+    (130, UNKNOWN),                                   // EOWNERDEAD
     (1, "Operation not permitted"),                   // EPERM
     (32, "Broken pipe"),                              // EPIPE
     (71, "Protocol error"),                           // EPROTO

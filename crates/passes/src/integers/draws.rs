@@ -7,7 +7,7 @@
 //!
 //! The number of trials of `binomial` and `multinomial` keeps the width of an address.
 
-use wasm_encoder::{BlockType, Encode, Function, InstructionSink, ValType};
+use wasm_encoder::{BlockType, Encode, Function, Instruction, InstructionSink, ValType};
 use wasmparser::{FuncType, Operator};
 
 use super::IntegersError;
@@ -118,15 +118,9 @@ fn convert_as_on_linux(
     parsed: &Parsed<'_>,
     changes: &mut Changes<'_, '_>,
 ) -> Result<(), IntegersError> {
+    let is = |operator: &Operator<'_>| matches!(operator, Operator::I64TruncSatF64S);
     let index = parsed.function(function)?;
-    for pair in operators(function, parsed)?.windows(2) {
-        if let [(Operator::I64TruncSatF64S, from), (_, to)] = pair {
-            let mut code = Vec::new();
-            InstructionSink::new(&mut code).call(to_long);
-            changes.splice(index, *from..*to, code);
-        }
-    }
-    Ok(())
+    changes.replace_each(index, is, &Instruction::Call(to_long)).map(drop)
 }
 
 /// Makes a drawing function compute in 64 bits: all its integers, including conditions and
@@ -164,7 +158,7 @@ fn widen(
     InstructionSink::new(&mut header).local_get(0).i64_extend_i32_u().local_set(generator);
     changes.splice(index, body.range().start..reader.original_position(), header);
 
-    for pair in operators(function, parsed)?.windows(2) {
+    for pair in parsed.operators(index)?.windows(2) {
         let [(operator, from), (_, to)] = pair else {
             continue;
         };
@@ -288,12 +282,4 @@ fn as_they_are(same: u32) -> Function {
     let mut function = Function::new([]);
     function.instructions().local_get(0).call(same).end();
     function
-}
-
-fn operators<'a>(
-    function: &'static str,
-    parsed: &Parsed<'a>,
-) -> Result<Vec<(Operator<'a>, u64)>, IntegersError> {
-    let reader = parsed.body(function)?.get_operators_reader()?;
-    Ok(reader.into_iter_with_offsets().collect::<Result<_, _>>()?)
 }

@@ -6,9 +6,7 @@
 //! artifact's memory has an interpreter that was initialized with WASI's: the runner has it done
 //! again. The texts of the C library are replaced by those of glibc.
 
-use std::ops::Range;
-
-use wasm_encoder::{BlockType, Function, InstructionSink, ValType};
+use wasm_encoder::{BlockType, Function, Instruction, InstructionSink, ValType};
 use wasmparser::Operator;
 
 use super::IntegersError;
@@ -262,26 +260,14 @@ fn redirect(
     times: usize,
 ) -> Result<(), IntegersError> {
     let (index, callee) = (parsed.function(function)?, parsed.function(from)?);
-    let body = parsed.body(function)?;
-    let operators: Vec<(Operator<'_>, u64)> =
-        body.get_operators_reader()?.into_iter_with_offsets().collect::<Result<_, _>>()?;
-    let calls: Vec<Range<u64>> = operators
-        .windows(2)
-        .filter(|pair| matches!(pair[0].0, Operator::Call { function_index } if function_index == callee))
-        .map(|pair| pair[0].1..pair[1].1)
-        .collect();
-    if calls.len() != times {
-        return Err(IntegersError::Other {
-            function,
-            what: "the number of calls",
-        });
+    let is_call = |operator: &Operator<'_>| matches!(operator, Operator::Call { function_index } if *function_index == callee);
+    if changes.replace_each(index, is_call, &Instruction::Call(to))? == times {
+        return Ok(());
     }
-    for range in calls {
-        let mut code = Vec::new();
-        InstructionSink::new(&mut code).call(to);
-        changes.splice(index, range, code);
-    }
-    Ok(())
+    Err(IntegersError::Other {
+        function,
+        what: "the number of calls",
+    })
 }
 
 #[cfg(test)]

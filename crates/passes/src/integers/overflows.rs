@@ -10,6 +10,7 @@ mod code;
 mod loops;
 
 use wasm_encoder::Function;
+use wasm_encoder::Instruction;
 use wasmparser::{FuncType, Operator, ValType};
 
 use super::IntegersError;
@@ -182,35 +183,13 @@ impl Detector<'_, '_> {
                         loops::give(teller, give)
                     };
                     let instead = self.changes.add_of_type(ty, body);
-                    self.redirect(*index, instead, |operator| match operator {
+                    let is = |operator: &Operator<'_>| match operator {
                         Operator::I32Mul => is_power,
                         Operator::Call { function_index } => !is_power && *function_index == give,
                         _ => false,
-                    })?;
+                    };
+                    self.changes.replace_each(*index, is, &Instruction::Call(instead))?;
                 }
-            }
-        }
-        Ok(())
-    }
-
-    /// Redirects a function's calls according to `of`.
-    fn redirect(
-        &mut self,
-        index: u32,
-        to: u32,
-        of: impl Fn(&Operator<'_>) -> bool,
-    ) -> Result<(), IntegersError> {
-        let (body, _) =
-            self.parsed.code(index).ok_or(IntegersError::Missing("code of a scalar"))?;
-        let operators: Vec<(Operator<'_>, u64)> =
-            body.get_operators_reader()?.into_iter_with_offsets().collect::<Result<_, _>>()?;
-        for pair in operators.windows(2) {
-            if let [(operator, from), (_, end)] = pair
-                && of(operator)
-            {
-                let mut code = Vec::new();
-                wasm_encoder::InstructionSink::new(&mut code).call(to);
-                self.changes.splice(index, *from..*end, code);
             }
         }
         Ok(())

@@ -2,7 +2,7 @@
 
 use std::collections::{BTreeMap, HashMap};
 
-use wasm_encoder::{CodeSection, Encode, FunctionSection, RawSection};
+use wasm_encoder::{CodeSection, Encode, FunctionSection, Instruction, RawSection};
 use wasmparser::{
     DataKind, FuncType, FunctionBody, KnownCustom, Name, Operator, Parser, Payload,
     TypeSectionReader, ValType,
@@ -137,10 +137,11 @@ impl<'a> Parsed<'a> {
         Some((self.bodies.get(at)?, ty.params().len()))
     }
 
-    /// Returns the body of a function by name.
-    pub(super) fn body(&self, name: &'static str) -> Result<&FunctionBody<'a>, IntegersError> {
-        let index = self.function(name)?;
-        self.defined(index).and_then(|at| self.bodies.get(at)).ok_or(IntegersError::Function(name))
+    /// Returns the instructions of the function `index`, and where they are.
+    pub(super) fn operators(&self, index: u32) -> Result<Vec<(Operator<'a>, u64)>, IntegersError> {
+        let missing = IntegersError::Missing("body of a function");
+        let (body, _) = self.code(index).ok_or(missing)?;
+        Ok(body.get_operators_reader()?.into_iter_with_offsets().collect::<Result<_, _>>()?)
     }
 
     /// Returns the bytes at `range` of the module.
@@ -288,6 +289,27 @@ impl<'p, 'a> Changes<'p, 'a> {
     /// Replaces code within a function.
     pub(super) fn splice(&mut self, index: u32, range: std::ops::Range<u64>, with: Vec<u8>) {
         self.spliced.entry(index).or_default().push(Splice { range, with });
+    }
+
+    /// Replaces every instruction of a function that `is` accepts. Returns how many it replaced.
+    pub(super) fn replace_each(
+        &mut self,
+        index: u32,
+        is: impl Fn(&Operator<'_>) -> bool,
+        with: &Instruction<'_>,
+    ) -> Result<usize, IntegersError> {
+        let mut count = 0;
+        for pair in self.parsed.operators(index)?.windows(2) {
+            if let [(operator, from), (_, to)] = pair
+                && is(operator)
+            {
+                let mut code = Vec::new();
+                with.encode(&mut code);
+                self.splice(index, *from..*to, code);
+                count += 1;
+            }
+        }
+        Ok(count)
     }
 
     fn push(&mut self, ty: u32, body: Body) -> u32 {

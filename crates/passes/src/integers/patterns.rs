@@ -89,9 +89,7 @@ pub(super) fn find(
     steps: &[Step],
     what: &'static str,
 ) -> Result<Vec<u64>, IntegersError> {
-    let body = parsed.body(function)?;
-    let operators: Vec<(Operator<'_>, u64)> =
-        body.get_operators_reader()?.into_iter_with_offsets().collect::<Result<_, _>>()?;
+    let operators = parsed.operators(parsed.function(function)?)?;
     let mut found = None;
     for (at, window) in operators.windows(steps.len() + 1).enumerate() {
         let mut holds = true;
@@ -426,7 +424,7 @@ mod tests {
         let again = Parsed::new(&finished).unwrap();
         // The wrapper has the name, and calls the original and the added function.
         assert!(find(&again, "seven", WINDOW, "it").is_err());
-        let body = again.body("seven").unwrap().range();
+        let body = again.code(again.function("seven").unwrap()).unwrap().0.range();
         assert_eq!(again.bytes(body), Some(&[0, 0x10, 3, 0x10, 2, 0x6a, 0x0b][..]));
         assert!(finished.windows(4).any(|bytes| bytes == [0x41, 5, 0x10, 1]));
     }

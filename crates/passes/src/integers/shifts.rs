@@ -4,7 +4,7 @@
 //! address, with the integer's width, and returns 0 or the sign if it is not less. Here this would
 //! truncate the count, so that a shift by 2^40 would be a shift by 0.
 
-use wasm_encoder::InstructionSink;
+use wasm_encoder::Instruction;
 use wasmparser::Operator;
 
 use super::IntegersError;
@@ -32,20 +32,9 @@ pub(super) fn apply(
 ) -> Result<(), IntegersError> {
     for function in FUNCTIONS {
         let index = parsed.function(function)?;
-        let body = parsed.body(function)?;
-        let operators: Vec<(Operator<'_>, u64)> =
-            body.get_operators_reader()?.into_iter_with_offsets().collect::<Result<_, _>>()?;
-        let mut is_changed = false;
-        for pair in operators.windows(2) {
-            let [(Operator::I64Const { value: OF_ADDRESS }, from), (_, to)] = pair else {
-                continue;
-            };
-            let mut code = Vec::new();
-            InstructionSink::new(&mut code).i64_const(ALL);
-            changes.splice(index, *from..*to, code);
-            is_changed = true;
-        }
-        if !is_changed {
+        let is =
+            |operator: &Operator<'_>| matches!(operator, Operator::I64Const { value: OF_ADDRESS });
+        if changes.replace_each(index, is, &Instruction::I64Const(ALL))? == 0 {
             let what = "the bits of a shift that is too large";
             return Err(IntegersError::Other { function, what });
         }

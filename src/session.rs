@@ -360,7 +360,8 @@ impl Session {
     /// apply to the whole session.
     #[must_use]
     pub fn bounds(&self) -> RunLimits {
-        self.inner.context.fixed.bounds
+        let bounds = self.inner.context.fixed.bounds;
+        bounds.timeout(bounds.timeout.min(self.inner.context.engine.ceilings.timeout))
     }
 
     /// Checks a request like [`run`](Self::run), without running it.

@@ -82,6 +82,9 @@ impl RunLimits {
 pub(crate) struct Plan {
     pub request: Request,
     pub bounds: RunLimits,
+    /// The same as defaults for more runs: a timeout without a limit of its own is
+    /// [`Duration::MAX`], which is the ceiling of the runtime where they run.
+    pub defaults: RunLimits,
     /// The timeout as shown in messages: `5`, `0.5`.
     pub timeout_text: String,
     /// Restrictions on the code; `None` allows everything.
@@ -104,7 +107,8 @@ pub(crate) fn resolve(
         );
         reasons.push(Reason::new(Field::Code, ReasonKind::TooLong, message));
     }
-    let bounds = resolve_limits(&request.limits, defaults, ceilings, &mut reasons);
+    let defaults = resolve_limits(&request.limits, defaults, ceilings, &mut reasons);
+    let bounds = defaults.timeout(defaults.timeout.min(ceilings.timeout));
     check_files(&request, &mut reasons);
     check_mounts(&request, &mut reasons);
     check_places(&request, &mut reasons);
@@ -136,6 +140,7 @@ pub(crate) fn resolve(
         rules,
         variables,
         bounds,
+        defaults,
         request,
     })
 }
@@ -166,11 +171,9 @@ fn resolve_limits(
     if let Some(fuel) = fuel {
         number(Field::Fuel, Some(fuel), fuel, ceilings.fuel.unwrap_or(u64::MAX / 4), 1);
     }
-    let timeout = match asked.timeout.unwrap_or(defaults.timeout) {
-        Duration::MAX => ceilings.timeout,
-        timeout => timeout,
-    };
-    if timeout < Duration::from_millis(1) || timeout > ceilings.timeout {
+    let timeout = asked.timeout.unwrap_or(defaults.timeout);
+    let is_limited = timeout != Duration::MAX;
+    if timeout < Duration::from_millis(1) || (is_limited && timeout > ceilings.timeout) {
         let seconds = |time: Duration| format!("{} s", time.as_secs_f64());
         let (value, ceiling) = (seconds(timeout), seconds(ceilings.timeout));
         reasons.push(out_of_range(Field::Timeout, &value, "0.001", &ceiling));
@@ -462,6 +465,8 @@ mod tests {
         assert_eq!(resolved(Request::new(""), defaults).timeout, ceilings.timeout);
         let limited = Request::new("").timeout(Duration::from_secs(1));
         assert_eq!(resolved(limited, defaults).timeout, Duration::from_secs(1));
+        let almost = Request::new("").timeout(Duration::MAX - Duration::from_nanos(1));
+        assert!(resolve(almost, &defaults, &ceilings).is_err());
     }
 
     #[test]

@@ -216,7 +216,7 @@ impl Sessions {
         let fixed = FixedSettings {
             mounts,
             places: Places { aliases, cwd },
-            bounds: plan.bounds,
+            bounds: plan.defaults,
             policy,
             deterministic,
             limits,

@@ -182,6 +182,11 @@ def test_limit_of_time():
         result = agent.run("Go.")
     assert result.error.startswith("no answer within 1 seconds; the last error was Code execution")
     assert result.seconds < 3
+    # More than a run may take: the runs have the limit of their session.
+    with belljar.Runtime() as runtime, runtime.session(timeout=0.2) as session:
+        chat = chat_of(code("while True: pass"), "slow")
+        agent = Agent(chat, session=session, limits=Limits(seconds=7200))
+        assert "after 0.2 seconds" in agent.run("Go.").steps[0].observation
 
 
 def test_limit_of_tokens():

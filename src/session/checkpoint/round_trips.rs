@@ -3,6 +3,7 @@
 
 use std::path::Path;
 use std::sync::Arc;
+use std::time::Duration;
 
 use belljar_files::{Files, Limits};
 use belljar_value::Value as Typed;
@@ -328,6 +329,24 @@ fn a_history_of_a_large_file_can_be_read() {
     assert!((2..=6).contains(&kept), "{kept}");
     maker.move_on(&Caps::FORMAT);
     assert_eq!(maker.session.past.history.entries().len(), kept);
+}
+
+/// A session whose runs are limited by the ceiling alone follows that of each runtime.
+#[test]
+fn the_ceiling_is_that_of_the_runtime_that_restores() {
+    let mut maker = Maker::new(HistoryLimits::default());
+    let restored = |maker: &mut Maker, timeout| {
+        maker.session.fixed.bounds = RunLimits::default().timeout(timeout);
+        let mut file = Vec::new();
+        maker.session.write_within(&Caps::FORMAT, &mut file, None).unwrap();
+        let (manifest, _) =
+            manifest_reader::manifest(&*file, true).unwrap_or_else(|_| panic!("it was written"));
+        let ceilings = RunLimits::CEILINGS.timeout(Duration::from_secs(10));
+        fixed(&manifest.session, Given::default(), &ceilings, Path::new("x"))
+            .map(|fixed| fixed.bounds.timeout)
+    };
+    assert_eq!(restored(&mut maker, Duration::MAX).unwrap(), Duration::MAX);
+    assert!(restored(&mut maker, Duration::from_secs(11)).is_err());
 }
 
 /// A file may claim any history limits: the runtime's limits apply.

@@ -203,7 +203,7 @@ pub(super) fn fixed(
     let fixed = FixedSettings {
         mounts: plan.request.mounts,
         places,
-        bounds: plan.bounds,
+        bounds: plan.defaults,
         policy: policy.unwrap_or_else(|| settings.policy.clone()),
         deterministic: settings.deterministic.clone(),
         limits: settings.limits.within(&limits),

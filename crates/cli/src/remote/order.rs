@@ -5,7 +5,7 @@ use std::time::Duration;
 use std::{fs, io};
 
 use belljar::error::WorkspaceError;
-use belljar::request::{ByteSource, FileSource, RunLimits, RunRequest};
+use belljar::request::{ByteSource, FileSource, RunRequest};
 use belljar::{Error, Request};
 use bytes::Bytes;
 use data_encoding::{BASE64, HEXLOWER};
@@ -63,9 +63,10 @@ impl Order {
                 asked.files.insert(name, inline(bytes));
             }
         }
-        let ceiling = RunLimits::CEILINGS.timeout;
-        let wanted = asked.timeout.map(|time| Duration::try_from_secs_f64(time).unwrap_or(ceiling));
-        let silence = SILENCE.saturating_add(wanted.unwrap_or(LONGEST_RUN).min(LONGEST_RUN * 1000));
+        // Infinity is as long as the server allows.
+        let longest = LONGEST_RUN * 1000;
+        let wanted = asked.timeout.map(|time| Duration::try_from_secs_f64(time).unwrap_or(longest));
+        let silence = SILENCE.saturating_add(wanted.unwrap_or(LONGEST_RUN).min(longest));
         let Ok(Value::Object(json)) = serde_json::to_value(&asked) else {
             return Err(Usage::new("the request has no form in JSON").into());
         };

@@ -28,6 +28,8 @@ if TYPE_CHECKING:
 _CONNECT = 10.0
 # Seconds after which an unused connection is not used again; the server closes it after 30.
 _IDLE = 20.0
+# Probes of a silent connection: seconds before the first, seconds between them, and their number.
+_PROBES = {"TCP_KEEPIDLE": 60, "TCP_KEEPINTVL": 20, "TCP_KEEPCNT": 6}
 # Seconds before the second attempt; doubled for each further one.
 _BACKOFF = 0.1
 # The longest wait before another attempt. A server that asks for more is not asked again.
@@ -392,7 +394,7 @@ class Link:
                     connection.timeout = _CONNECT
                     connection.connect()
                     assert connection.sock is not None
-                    connection.sock.setsockopt(socket.SOL_SOCKET, socket.SO_KEEPALIVE, 1)
+                    _notice_loss(connection.sock)
                     call.hold(connection)
                 sent = True
                 return self._checked(
@@ -624,6 +626,17 @@ class Joined(http.client.HTTPConnection):
         finally:
             held, self._held = self._held, None
         self.send(b"".join(held))
+
+
+def _notice_loss(sock: socket.socket) -> None:
+    """Has the system end the connection when the server's machine is gone, also where an answer may
+    take any time.
+    """
+    sock.setsockopt(socket.SOL_SOCKET, socket.SO_KEEPALIVE, 1)
+    if sock.family in (socket.AF_INET, socket.AF_INET6):
+        for name, value in _PROBES.items():
+            if hasattr(socket, name):
+                sock.setsockopt(socket.IPPROTO_TCP, getattr(socket, name), value)
 
 
 class _SecureConnection(Joined, http.client.HTTPSConnection):

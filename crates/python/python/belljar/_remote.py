@@ -6,6 +6,7 @@ The classes have the methods of those in ``_belljar.pyi``, so that the public on
 from __future__ import annotations
 
 import json
+import math
 import os
 import uuid
 from pathlib import Path
@@ -130,7 +131,7 @@ class Runtime:
             call, "POST", path, body, headers=_once(), silence=_with(self.link, silence)
         )
 
-    def made(self, about: dict[str, Any], tools: _Tools, longest: float = LONGEST_RUN) -> Session:
+    def made(self, about: dict[str, Any], tools: _Tools, longest: float) -> Session:
         """A session of this object's, which ends with it unless sessions are kept."""
         if not self.keep_sessions:
             self.own.add(about["id"])
@@ -139,7 +140,7 @@ class Runtime:
 
     def _found(self, call: Call, id: str, tools: _Tools | None = None) -> Session:
         about = self.link.json(call, "GET", f"/v1/sessions/{quote(id, safe='')}")
-        return Session(self, about["id"], tools or _Tools())
+        return Session(self, about["id"], tools or _Tools(), math.inf)
 
     def restore(self, checkpoint: Any, own: Any, later: bool) -> Any:
         own = dict(own or {})
@@ -165,7 +166,7 @@ class Runtime:
         def work(call: Call) -> Session:
             headers = {**_once(), "Content-Type": "application/octet-stream"}
             answer = self.link.ask(call, "POST", path, body, headers, silence=None)
-            return self.made(answer.json(), tools)
+            return self.made(answer.json(), tools, math.inf)
 
         return self.link.do(work, later)
 
@@ -213,11 +214,9 @@ class Runtime:
 class Session:
     """A session of the server."""
 
-    def __init__(
-        self, runtime: Runtime, id: str, tools: _Tools, longest: float = LONGEST_RUN
-    ) -> None:
+    def __init__(self, runtime: Runtime, id: str, tools: _Tools, longest: float) -> None:
         self.id = id
-        # Seconds that a run may take if it does not say.
+        # Seconds that a run may take if it does not say: infinite where that is unknown.
         self._longest = longest
         self._runtime = runtime
         self._link = runtime.link
@@ -604,7 +603,9 @@ def _run(
 
 def _with(link: Link, seconds: float | None) -> float | None:
     """How long an answer may take that has so many seconds of work before it."""
-    return None if link.timeout is None else link.timeout + (seconds or 0)
+    if link.timeout is None or seconds == math.inf:
+        return None
+    return link.timeout + (seconds or 0)
 
 
 def _parts(link: Link, outcome: dict[str, Any]) -> tuple[Report, tuple[Any] | None, Any]:

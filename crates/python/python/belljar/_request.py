@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import math
 import os
 import tempfile
 import uuid
@@ -22,8 +23,6 @@ if TYPE_CHECKING:
 _INLINE = 256 << 10
 # Seconds that a run may take where it names no limit: the largest that a server allows by default.
 LONGEST_RUN = 600.0
-# The same where it wants as long as the server allows: the engine's largest.
-CEILING = 3600.0
 _TOOL_LIMITS = ("calls", "argument_bytes", "answer_bytes", "total_bytes", "timeout")
 
 
@@ -34,7 +33,8 @@ class Document:
         self._asked = asked
         self._values: dict[str, str] = {}
         timeout = asked.get("timeout", usual)
-        self.silence: float = CEILING if timeout is None else timeout
+        # Without a limit of its own it may take as long as the server allows.
+        self.silence: float = math.inf if timeout is None else timeout
 
     def add(self, more: Mapping[str, Any]) -> None:
         self._asked.update(more)

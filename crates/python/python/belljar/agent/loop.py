@@ -12,6 +12,7 @@ from typing import Any
 import belljar
 
 from .._options import flat
+from .._request import LONGEST_RUN
 from ..report import describe
 from .best import Score, abest_of
 from .best import score as default_score
@@ -308,7 +309,7 @@ class _Task:
     async def _run(self, code: str) -> tuple[belljar.Run, bool]:
         session = await self._agent._current_session()
         before = await session.aexecution() if self._agent._rewind_failed else 0
-        run = await session.arun(code, **self._run_options())
+        run = await self._bounded(session.arun, code)
         if self._agent._rewind_failed and not run.outcome.success:
             await session.arewind(before)
             return run, True
@@ -317,20 +318,24 @@ class _Task:
     async def _run_best(self, codes: list[str]) -> tuple[int, belljar.Run, bool]:
         agent = self._agent
         session = await agent._current_session()
-        best = await abest_of(session, codes, score=agent._score, **self._run_options())
+        best = await self._bounded(abest_of, session, codes, score=agent._score)
         if agent._rewind_failed and not best.outcome.success:
             best.session.close()
             return best.index, best.run, True
         agent._go_on_with(best.session)
         return best.index, best.run, False
 
-    def _run_options(self) -> dict[str, Any]:
-        options = dict(self._agent._run_options)
+    async def _bounded(self, run: Any, *args: Any, **options: Any) -> Any:
+        """Runs code within what is left of the task's time."""
+        options = {**self._agent._run_options, **options}
         left = self._seconds_left()
         if left is not None:
             usual = options.get("timeout", self._agent._usual_timeout)
+            if usual is None and left > LONGEST_RUN:
+                # The runtime or server may refuse so long a timeout, and ends the run earlier then.
+                return await self._in_time(run(*args, **options))
             options["timeout"] = max(left if usual is None else min(usual, left), 0.001)
-        return options
+        return await run(*args, **options)
 
     def _seconds_left(self) -> float | None:
         if self._limits.seconds is None:

@@ -1,5 +1,6 @@
 //! `belljar image`.
 
+#[cfg(all(unix, feature = "compile"))]
 use std::path::Path;
 use std::sync::Arc;
 

@@ -166,7 +166,8 @@ def test_limits_of_runs():
         assert "after 0.2 seconds" in agent.run("Go.").steps[0].observation
     limits = belljar.Limits(timeout=None)
     with Agent(chat, run_limits=limits, limits=Limits(seconds=1)) as agent:
-        assert "timed out after 0." in agent.run("Go.").steps[0].observation
+        result = agent.run("Go.")
+        assert result.error == "no answer within 1 seconds" and result.seconds < 3
     with pytest.raises(TypeError, match="Agent has 'timeout' twice"):
         Agent(chat, run_limits=limits, timeout=1)
 
@@ -182,11 +183,21 @@ def test_limit_of_time():
         result = agent.run("Go.")
     assert result.error.startswith("no answer within 1 seconds; the last error was Code execution")
     assert result.seconds < 3
-    # More than a run may take: the runs have the limit of their session.
+
+
+def test_time_in_the_session_of_a_caller():
     with belljar.Runtime() as runtime, runtime.session(timeout=0.2) as session:
-        chat = chat_of(code("while True: pass"), "slow")
-        agent = Agent(chat, session=session, limits=Limits(seconds=7200))
-        assert "after 0.2 seconds" in agent.run("Go.").steps[0].observation
+        # Its runs have its own limit, also where the task may take longer than any run.
+        for seconds in (30, 7200):
+            chat = chat_of(code("while True: pass"), "slow")
+            agent = Agent(chat, session=session, limits=Limits(seconds=seconds))
+            assert "after 0.2 seconds" in agent.run("Go.").steps[0].observation
+    with belljar.Runtime() as runtime, runtime.session(timeout=None) as session:
+        chat = chat_of(code("x = 1\nwhile True: pass"))
+        limits = Limits(seconds=0.5)
+        agent = Agent(chat, session=session, limits=limits, rewind_failed=True)
+        assert agent.run("Go.").error == "no answer within 0.5 seconds"
+        assert session.run("result = 'x' in globals()").result is False
 
 
 def test_limit_of_tokens():

@@ -63,7 +63,7 @@ impl Order {
                 asked.files.insert(name, inline(bytes));
             }
         }
-        // Infinity is as long as the server allows.
+        // Infinity, which is as long as the server allows, has an end here.
         let longest = LONGEST_RUN * 1000;
         let wanted = asked.timeout.map(|time| Duration::try_from_secs_f64(time).unwrap_or(longest));
         let silence = SILENCE.saturating_add(wanted.unwrap_or(LONGEST_RUN).min(longest));

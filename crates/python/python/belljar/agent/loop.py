@@ -12,7 +12,6 @@ from typing import Any
 import belljar
 
 from .._options import flat
-from .._request import LONGEST_RUN
 from ..report import describe
 from .best import Score, abest_of
 from .best import score as default_score
@@ -309,7 +308,12 @@ class _Task:
     async def _run(self, code: str) -> tuple[belljar.Run, bool]:
         session = await self._agent._current_session()
         before = await session.aexecution() if self._agent._rewind_failed else 0
-        run = await self._bounded(session.arun, code)
+        try:
+            run = await self._bounded(session.arun, code)
+        except _StopTaskError:
+            if self._agent._rewind_failed:
+                await session.arewind(before)
+            raise
         if self._agent._rewind_failed and not run.outcome.success:
             await session.arewind(before)
             return run, True
@@ -329,13 +333,12 @@ class _Task:
         """Runs code within what is left of the task's time."""
         options = {**self._agent._run_options, **options}
         left = self._seconds_left()
-        if left is not None:
-            usual = options.get("timeout", self._agent._usual_timeout)
-            if usual is None and left > LONGEST_RUN:
-                # The runtime or server may refuse so long a timeout, and ends the run earlier then.
-                return await self._in_time(run(*args, **options))
-            options["timeout"] = max(left if usual is None else min(usual, left), 0.001)
-        return await run(*args, **options)
+        usual = options.get("timeout", self._agent._usual_timeout)
+        if left is not None and usual is not None:
+            options["timeout"] = max(min(usual, left), 0.001)
+            return await run(*args, **options)
+        # What is left may be more than the run is allowed, so that it is no timeout for the run.
+        return await self._in_time(run(*args, **options))
 
     def _seconds_left(self) -> float | None:
         if self._limits.seconds is None:

@@ -59,7 +59,7 @@ const CODE: &[Pass] = &[Pass {
     name: "meter",
     from: Tier::Core,
     version: meter::VERSION,
-    apply: |module| meter::apply(module, meter::TABLE_WAY),
+    apply: meter::apply,
 }];
 
 /// A pass cannot change the module.
@@ -210,5 +210,5 @@ pub fn tier_version(tier: Tier) -> Option<String> {
 ///
 /// If the meter does not support the module.
 pub fn meter(module: &[u8]) -> Result<Vec<u8>, PassError> {
-    meter::apply(module, 0)
+    meter::apply(module)
 }

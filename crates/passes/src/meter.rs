@@ -27,7 +27,7 @@ pub const OVERRUN: i64 = 1 << 62;
 /// memory rarely has so many; they take a few seconds.
 pub const MAX_QUIET: u64 = 1 << 34;
 
-pub(super) const VERSION: u32 = 5;
+pub(super) const VERSION: u32 = 6;
 
 /// Increased with every change of metered extensions.
 pub(super) const EXTENSION_VERSION: u32 = 2;
@@ -35,16 +35,10 @@ pub(super) const EXTENSION_VERSION: u32 = 2;
 /// Module and name of the imported global with the remaining fuel, in extensions.
 const SHARED_FUEL: (&str, &str) = (crate::link::MAIN, FUEL);
 
-/// The longest path in a function in the Python module's table that makes no indirect calls. All
-/// tiers use this value, even if their own is smaller, so that the same functions are chosen on
-/// every tier.
-pub(super) const TABLE_WAY: u64 = 49_963;
-
-/// Makes `module` count its work. An indirect call is assumed to run `table_way` operators without
-/// a check, or more if there is such a function.
-pub(super) fn apply(module: &[u8], table_way: u64) -> Result<Vec<u8>, PassError> {
+/// Makes `module` count its work.
+pub(super) fn apply(module: &[u8]) -> Result<Vec<u8>, PassError> {
     let analysed = analyse::analyse(module, Kind::Main)?;
-    let cut = cut_set::cut_set(&analysed, table_way);
+    let cut = cut_set::cut_set(&analysed);
     rewrite::rewrite(module, &analysed, &cut)
 }
 

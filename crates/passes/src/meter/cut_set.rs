@@ -6,12 +6,12 @@ use super::analyse::{Analysed, Function};
 /// Maximum number of operators that a call of a function without a check may run, including its
 /// callees, before a check or the return.
 const MAX_WAY: u64 = 100_000;
-/// The same for functions in a table: every indirect call must assume the longest.
+/// The same for functions in a table. Every indirect call is assumed to run as many, whatever the
+/// table contains, so that the same functions are chosen on every tier.
 const MAX_TABLE_WAY: u64 = 50_000;
 
-/// Returns, for each function, whether its entry has a check. An indirect call runs at least
-/// `table_way` operators.
-pub(super) fn cut_set(module: &Analysed, table_way: u64) -> Vec<bool> {
+/// Returns, for each function, whether its entry has a check.
+pub(super) fn cut_set(module: &Analysed) -> Vec<bool> {
     let callers = callers(&module.functions);
     let indirect = reaching_indirect_calls(&module.functions, &callers);
     // A call cycle through a table enters a function in the table that reaches an indirect call.
@@ -22,7 +22,7 @@ pub(super) fn cut_set(module: &Analysed, table_way: u64) -> Vec<bool> {
     // Imports have no entry of their own.
     cut[..module.imports as usize].fill(false);
     cut_direct_cycles(&module.functions, &callers, &mut cut);
-    cut_long_ways(&module.functions, module.imports, table_way, &mut cut);
+    cut_long_ways(&module.functions, module.imports, &mut cut);
     cut
 }
 
@@ -149,34 +149,24 @@ fn components(functions: &[Function], cut: &[bool]) -> Components {
 }
 
 /// Cuts functions that would run too long without a check, callees first.
-fn cut_long_ways(functions: &[Function], imports: u32, table_way: u64, cut: &mut [bool]) {
-    let order = callees_first(functions, cut);
+fn cut_long_ways(functions: &[Function], imports: u32, cut: &mut [bool]) {
     let mut way = vec![0_u64; functions.len()];
-    // Functions in a table that are not cut reach no indirect call, so their lengths are computed
-    // first.
-    let mut through_table = table_way;
-    let indirect = reaching_indirect_calls(functions, &callers(functions));
-    for reaching in [false, true] {
-        for &index in order.iter().filter(|&&index| indirect[index] == reaching) {
-            let function = &functions[index];
-            let direct = function.callees.iter().filter(|&&callee| !cut[callee as usize]);
-            let length = direct.map(|&callee| way[callee as usize]).fold(
-                function.size + through_table * u64::from(function.indirect_calls),
-                u64::saturating_add,
-            );
-            let most = if function.in_table {
-                MAX_TABLE_WAY
-            } else {
-                MAX_WAY
-            };
-            if length > most && index >= imports as usize {
-                cut[index] = true;
-            } else {
-                way[index] = length;
-                if function.in_table {
-                    through_table = through_table.max(length);
-                }
-            }
+    for index in callees_first(functions, cut) {
+        let function = &functions[index];
+        let direct = function.callees.iter().filter(|&&callee| !cut[callee as usize]);
+        let length = direct.map(|&callee| way[callee as usize]).fold(
+            function.size + MAX_TABLE_WAY * u64::from(function.indirect_calls),
+            u64::saturating_add,
+        );
+        let most = if function.in_table {
+            MAX_TABLE_WAY
+        } else {
+            MAX_WAY
+        };
+        if length > most && index >= imports as usize {
+            cut[index] = true;
+        } else {
+            way[index] = length;
         }
     }
 }

@@ -81,6 +81,19 @@ pub fn checkpoint_of(text: &[u8]) -> Vec<u8> {
     file
 }
 
+/// Rewrites the calls of a module with an invented profile: `draw` returns a slot of the table,
+/// which counts for indirect calls, and a frequency, or `None` to go on to the next call.
+///
+/// # Errors
+///
+/// If the module contains instructions that the profile pass does not know.
+pub fn rewrite_calls(
+    module: &[u8],
+    draw: impl FnMut() -> Option<(u32, f64)>,
+) -> Result<Vec<u8>, Cause> {
+    belljar_passes::rewrite_calls(module, draw).map_err(Cause::new)
+}
+
 /// Adds the meter to a module without data.
 ///
 /// # Errors

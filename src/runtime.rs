@@ -255,6 +255,13 @@ impl RuntimeBuilder {
         self
     }
 
+    /// Runs code whose calls are counted: see [`crate::sandbox::counted_calls`].
+    #[cfg(test)]
+    pub(crate) fn counting_calls(mut self) -> Self {
+        self.form = Form::CountingCalls;
+        self
+    }
+
     /// Returns the images in the cache. An engine is set up only when an image must be built.
     ///
     /// # Errors

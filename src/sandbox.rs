@@ -4,6 +4,8 @@ pub(crate) mod calls;
 mod capture;
 mod clock;
 pub(crate) mod control;
+#[cfg(test)]
+pub(crate) mod counted_calls;
 mod door;
 mod drive;
 #[cfg(feature = "escape")]

@@ -7,7 +7,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 
 use belljar::fuzzing::{
-    check_extension, check_metered as check_module, meter_extension, meter_module,
+    check_extension, check_metered as check_module, meter_extension, meter_module, rewrite_calls,
 };
 use wasmtime::{
     Config, Engine, Error, Extern, Instance, Linker, Module, OptLevel, Store, Trap, Val,
@@ -705,23 +705,34 @@ fn random_extensions_stop() {
     assert!(stopped > 5 && damaged > 50, "{stopped} stopped, {damaged} ran damaged");
 }
 
+/// With a meter alone, and with rewritten calls and a meter.
 #[test]
-fn random_modules_do_the_same_with_a_meter() {
-    let (engine, mut values, mut refills) = (engine(), 0, 0);
+fn random_modules_do_the_same_when_changed() {
+    let (engine, mut values, mut refills, mut rewritten) = (engine(), 0, 0, 0);
     let mut random = random_numbers();
     for _ in 0..300 {
         let bytes: Vec<u8> = random.by_ref().take(1_500).map(|n| (n >> 32) as u8).collect();
         let module = random::module(random::Choices::new(&bytes));
-        let metered = meter_module(&module).unwrap();
-        check_module(&metered).unwrap();
         let plain = Module::new(&engine, &module).unwrap();
         let names: Vec<String> = plain.exports().map(|e| e.name().to_owned()).collect();
         let twice: Vec<String> = names.iter().chain(&names).cloned().collect();
         let (expected, _) = trace(&engine, &module, &twice);
-        let (seen, asked) = trace(&engine, &metered, &twice);
-        assert_eq!(expected, seen);
+        let other_calls = rewrite_calls(&module, || {
+            let number = random.next()? >> 32;
+            let frequency = [1.0, 1e-4, 1e-6][number as usize % 3];
+            (number % 5 < 3).then_some(((number >> 16) as u32 % 7, frequency))
+        })
+        .unwrap();
+        for unmetered in [&module, &other_calls] {
+            let metered = meter_module(unmetered).unwrap();
+            check_module(&metered).unwrap();
+            let (seen, asked) = trace(&engine, &metered, &twice);
+            assert_eq!(expected, seen);
+            refills += asked;
+        }
         values += expected.len();
-        refills += asked;
+        rewritten += u32::from(module != other_calls);
     }
-    assert!(values > 2_000 && refills > 2_000, "{values} values, {refills} times more fuel");
+    assert!(values > 2_000 && refills > 4_000, "{values} values, {refills} times more fuel");
+    assert!(rewritten > 150, "{rewritten} have other calls");
 }

@@ -1,11 +1,13 @@
-//! Modules made from any bytes can be metered, and provably stop. Damaged ones, and the bytes
-//! themselves, are rejected or accepted without a crash.
+//! Modules made from any bytes can be metered, also with rewritten calls, and provably stop.
+//! Damaged ones, and the bytes themselves, are rejected or accepted without a crash.
 #![no_main]
 
 #[path = "../random_modules.rs"]
 mod random;
 
-use belljar::fuzzing::{check_extension, check_metered, meter_extension, meter_module};
+use belljar::fuzzing::{
+    check_extension, check_metered, meter_extension, meter_module, rewrite_calls,
+};
 
 libfuzzer_sys::fuzz_target!(|bytes: &[u8]| {
     if let Ok(metered) = meter_module(bytes) {
@@ -14,6 +16,12 @@ libfuzzer_sys::fuzz_target!(|bytes: &[u8]| {
     let module = random::module(random::Choices::new(bytes));
     let metered = meter_module(&module).expect("a module of what is known");
     check_metered(&metered).expect("a metered module looks at its fuel");
+    let mut draws = bytes.iter().map(|byte| (u32::from(byte % 8), f64::from(byte / 8)));
+    let rewritten =
+        rewrite_calls(&module, || draws.next().filter(|&(_, frequency)| frequency > 9.0))
+            .expect("a module of what is known");
+    let rewritten = meter_module(&rewritten).expect("what is known stays known");
+    check_metered(&rewritten).expect("a metered module looks at its fuel");
     let extension = random::extension(random::Choices::new(bytes));
     let extension = meter_extension(&extension).expect("an extension of what is known");
     let [.., low, high, value] = *bytes else {

@@ -132,6 +132,9 @@ pub(crate) enum Form {
     /// Metered, and numpy reports overflows of 32-bit integers.
     #[cfg(test)]
     TellingOverflows,
+    /// Metered, and the host counts calls.
+    #[cfg(test)]
+    CountingCalls,
     /// Metered, and open for extensions.
     Open,
 }
@@ -150,7 +153,14 @@ impl Form {
             Self::Unmetered => wasm_of(artifact, tier),
             #[cfg(test)]
             Self::TellingOverflows => {
-                let module = belljar_passes::tell_overflows(&changed(artifact, tier)?)?;
+                let module = belljar_passes::before_profile(read(artifact)?, tier)?;
+                let module = belljar_passes::tell_overflows(&module)?;
+                Ok(belljar_passes::on_code(split(&module)?.code)?)
+            }
+            #[cfg(test)]
+            Self::CountingCalls => {
+                let module = belljar_passes::before_profile(read(artifact)?, tier)?;
+                let module = belljar_passes::count_calls(&module)?;
                 Ok(belljar_passes::on_code(split(&module)?.code)?)
             }
         }
@@ -430,11 +440,7 @@ fn open(path: &Path) -> std::io::Result<File> {
 
 /// Returns the changed code of `tier`, not metered yet.
 fn wasm_of(artifact: &Artifact, tier: Tier) -> Result<Vec<u8>, CodeError> {
-    Ok(split(&changed(artifact, tier)?)?.code)
-}
-
-fn changed(artifact: &Artifact, tier: Tier) -> Result<Vec<u8>, CodeError> {
-    Ok(belljar_passes::on_module(read(artifact)?, tier)?)
+    Ok(split(&belljar_passes::on_module(read(artifact)?, tier)?)?.code)
 }
 
 /// Reads the artifact's module.

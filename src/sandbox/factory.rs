@@ -66,6 +66,8 @@ impl Linked {
         door::add_to_linker(&mut linker).map_err(InstanceError::start)?;
         fuel::add_to_linker(&mut linker).map_err(InstanceError::start)?;
         missing_code::add_to_linker(&mut linker, code.tier).map_err(InstanceError::start)?;
+        #[cfg(test)]
+        super::counted_calls::add_to_linker(&mut linker).map_err(InstanceError::start)?;
         let ready = linker.instantiate_pre(&code.module).map_err(InstanceError::start)?;
         Ok(Self { code, ready })
     }

@@ -10,6 +10,7 @@ mod check;
 mod integers;
 mod link;
 mod meter;
+mod profile;
 mod tier;
 mod tiers;
 
@@ -24,6 +25,7 @@ pub use link::{
     CONSTRUCTORS, Extension, LINKED, LinkError, Linked, MAIN, Needs, Place, STACK_POINTER, Targets,
 };
 pub use meter::{FUEL, MAX_QUIET, OVERRUN, REFUEL};
+pub use profile::{COUNT, CallCounts, ProfileError, gather_calls};
 pub use tier::{LIBRARIES, Library, Tier};
 pub use tiers::MISSING;
 
@@ -83,6 +85,9 @@ pub enum PassError {
     /// The integers pass does not support the module.
     #[error(transparent)]
     Integers(#[from] IntegersError),
+    /// The profile of calls does not belong to the module.
+    #[error(transparent)]
+    Profile(#[from] ProfileError),
 }
 
 impl PassError {
@@ -104,6 +109,20 @@ impl PassError {
 ///
 /// If a pass cannot change the module.
 pub fn on_module(module: Vec<u8>, tier: Tier) -> Result<Vec<u8>, PassError> {
+    let module = before_profile(module, tier)?;
+    let started = Instant::now();
+    let module = profile::apply(&module)?;
+    tracing::debug!(elapsed = ?started.elapsed(), "rewrote calls");
+    Ok(module)
+}
+
+/// Does the same without the profile pass. Only tests use it, and the command that writes the
+/// profile.
+///
+/// # Errors
+///
+/// If a pass cannot change the module.
+pub fn before_profile(module: Vec<u8>, tier: Tier) -> Result<Vec<u8>, PassError> {
     if tier == Tier::All {
         return apply(WHOLE, module, tier);
     }
@@ -192,10 +211,36 @@ pub fn tell_overflows(module: &[u8]) -> Result<Vec<u8>, PassError> {
     Ok(integers::tell_overflows(module)?)
 }
 
+/// Makes a module call [`COUNT`] before each of its calls. Only the command that writes the profile
+/// uses it.
+///
+/// # Errors
+///
+/// If a call cannot be counted.
+pub fn count_calls(module: &[u8]) -> Result<Vec<u8>, PassError> {
+    profile::count(module)
+}
+
+/// Rewrites the calls of a module of any compiler with an invented profile, for tests: `draw`
+/// returns a slot, which counts for indirect calls, and a frequency, or `None` to go on to the next
+/// call.
+///
+/// # Errors
+///
+/// If the profile pass does not support the module.
+pub fn rewrite_calls(
+    module: &[u8],
+    draw: impl FnMut() -> Option<(u32, f64)>,
+) -> Result<Vec<u8>, PassError> {
+    profile::apply_at_random(module, draw)
+}
+
 /// Returns a key of all passes and their versions. Code and images depend on it.
 pub fn versions() -> String {
     let passes = WHOLE.iter().chain(CODE);
-    passes.map(|pass| format!("{} {}", pass.name, pass.version)).collect::<Vec<_>>().join("\n")
+    let mut lines: Vec<_> = passes.map(|pass| format!("{} {}", pass.name, pass.version)).collect();
+    lines.push(format!("profile {} {:016x}", profile::VERSION, profile::RECORDED_VERSION));
+    lines.join("\n")
 }
 
 /// Returns a key of the removal of code, in addition to [`versions`]: the code of `tier` depends on

@@ -44,9 +44,9 @@ pub enum ProfileError {
         /// Number of the line, from 1.
         line: usize,
     },
-    /// The profile was recorded of another module.
+    /// The profile belongs to another module.
     #[error(
-        "the profile of calls is of another module ({what}): run `benches/profile` and commit \
+        "the profile of calls belongs to another module ({what}): run `benches/profile` and commit \
          crates/passes/src/profile/calls.txt"
     )]
     Stale {

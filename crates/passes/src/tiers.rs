@@ -5,8 +5,9 @@
 //! Functions called directly by a kept function are kept, too. Functions are renumbered in order;
 //! the rest of the module is unchanged.
 //!
-//! Later decisions about a function, in particular the meter's, depend only on the function and its
-//! direct callees. So they are the same on every tier, and so is the fuel.
+//! Later decisions about a function, of the profile pass and of the meter, depend only on the function
+//! and the functions that it calls directly, or through them, and on table slots that every tier has.
+//! So they are the same on every tier, and so is the fuel.
 
 use std::collections::BTreeMap;
 

@@ -1,4 +1,4 @@
-//! Makes a module tell the host of each call. Only `benches/profile` compiles such a module.
+//! Makes a module report each call to the host. Only `benches/profile` compiles such a module.
 
 use std::convert::Infallible;
 

@@ -84,7 +84,7 @@ pub fn gather_calls(modules: [&[u8]; 3], programs: &[CallCounts]) -> Result<Stri
     let mut recorded = Recorded::default();
     for (index, by_operator) in by_function {
         let key = (input.name(index), identity(input, index)?);
-        // One in each tier: none that differs, and none of several that are the same.
+        // Exactly one per tier, with identical code.
         if functions.iter().any(|functions| functions.get(&key) != Some(&1)) {
             continue;
         }

@@ -85,12 +85,16 @@ impl<'a> Input<'a> {
                     else {
                         return Err(unsupported("its table is filled with expressions"));
                     };
-                    for (slot, function) in (value.cast_unsigned()..).zip(functions) {
+                    for (at, function) in (0..).zip(functions) {
+                        let slot = value.cast_unsigned().checked_add(at).ok_or(BROKEN)?;
                         self.slots.insert(slot, function?);
                     }
                 }
             }
             Payload::CodeSectionEntry(body) => self.bodies.push(body),
+            Payload::CustomSection(section) if section.name().starts_with("metadata.code.") => {
+                return Err(unsupported("it has hints at places in its code"));
+            }
             Payload::CustomSection(section) => {
                 if let KnownCustom::Name(names) = section.as_known() {
                     for name in names {

@@ -25,6 +25,8 @@ pub(super) struct Limits {
     pub depth: usize,
     /// Maximum number of locals of a function with inlined bodies.
     pub locals: usize,
+    /// Bytes of a function's code beyond which nothing more is inlined into it.
+    pub code: usize,
 }
 
 impl Limits {
@@ -35,6 +37,7 @@ impl Limits {
         frequent: (3e-4, 400),
         depth: 4,
         locals: 4_000,
+        code: 2 << 20,
     };
 }
 

@@ -116,19 +116,21 @@ impl<'w, 'a> Writer<'w, 'a> {
                 | Operator::TryTable { .. } => depth += 1,
                 Operator::End => depth = depth.wrapping_sub(1),
                 Operator::Try { .. } => return Err(unsupported("it has legacy exceptions")),
-                Operator::ReturnCall { .. } | Operator::ReturnCallIndirect { .. } => {
+                Operator::ReturnCall { .. }
+                | Operator::ReturnCallIndirect { .. }
+                | Operator::ReturnCallRef { .. } => {
                     return Err(unsupported("it has tail calls"));
                 }
                 Operator::LocalGet { local_index } if is_inner => {
-                    self.one(&I::LocalGet(base + local_index));
+                    self.one(&I::LocalGet(local(base, local_index)?));
                     continue;
                 }
                 Operator::LocalSet { local_index } if is_inner => {
-                    self.one(&I::LocalSet(base + local_index));
+                    self.one(&I::LocalSet(local(base, local_index)?));
                     continue;
                 }
                 Operator::LocalTee { local_index } if is_inner => {
-                    self.one(&I::LocalTee(base + local_index));
+                    self.one(&I::LocalTee(local(base, local_index)?));
                     continue;
                 }
                 Operator::Return if is_inner => {
@@ -185,10 +187,12 @@ impl<'w, 'a> Writer<'w, 'a> {
             frequent,
             depth,
             locals: most,
+            code,
             ..
         } = self.limits;
         if frequency < inlined.0.min(frequent.0)
             || self.path.len() > depth
+            || self.code.len() > code
             || self.path.contains(&function)
             || block_type(self.input.ty(function)?).is_none()
         {
@@ -284,6 +288,11 @@ impl<'w, 'a> Writer<'w, 'a> {
     fn one(&mut self, instruction: &I<'_>) {
         instruction.encode(&mut self.code);
     }
+}
+
+/// Returns the index, in the caller, of a local of a function whose locals begin at `base`.
+fn local(base: u32, index: u32) -> Result<u32, PassError> {
+    base.checked_add(index).ok_or(BROKEN)
 }
 
 /// Returns the types of a function's parameters and locals.

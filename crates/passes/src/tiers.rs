@@ -5,9 +5,9 @@
 //! Functions called directly by a kept function are kept, too. Functions are renumbered in order;
 //! the rest of the module is unchanged.
 //!
-//! Later decisions about a function, of the profile pass and of the meter, depend only on the function
-//! and the functions that it calls directly, or through them, and on table slots that every tier has.
-//! So they are the same on every tier, and so is the fuel.
+//! Later decisions about a function, of the profile pass and of the meter, depend only on the
+//! function, on those that it calls directly or through others, and on table slots that every tier
+//! has. So they are the same on every tier, and so is the fuel.
 
 use std::collections::BTreeMap;
 

@@ -13,7 +13,7 @@ use super::unsupported;
 use crate::PassError;
 
 /// Module and name of the imported function that is called before each call. It takes the number of
-/// the call, in order of functions and operators, and the slot of an indirect call or [`NO_SLOT`].
+/// the call, in order of functions and operators, and the slot of an indirect call, or `u32::MAX`.
 pub const COUNT: (&str, &str) = ("belljar", "count");
 
 /// Stands for a direct call.

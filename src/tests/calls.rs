@@ -1,5 +1,5 @@
-//! Counts calls. `benches/profile` writes the profile with it, from the programs that may be tuned
-//! with.
+//! Counts calls. `benches/profile` uses it to write the profile, from programs that are not held
+//! out.
 
 use std::fs;
 use std::path::{Path, PathBuf};

@@ -50,7 +50,7 @@ pub enum ProfileError {
          crates/passes/src/profile/calls.txt"
     )]
     Stale {
-        /// What differs.
+        /// The part of the module that differs.
         what: String,
     },
 }

@@ -2,7 +2,7 @@ use wasmtime::{Config, Engine, Extern, Instance, Module, Store, Trap, V128, Val}
 
 use super::*;
 
-/// What calls of a module's exports leave behind: results or traps, globals and memory.
+/// The effects of calling a module's exports: results or traps, globals and memory.
 type Left = (Vec<Result<Vec<String>, Option<Trap>>>, Vec<String>, Vec<u8>);
 
 /// Calls each exported function twice.

@@ -337,7 +337,7 @@ class _Task:
         if left is not None and usual is not None:
             options["timeout"] = max(min(usual, left), 0.001)
             return await run(*args, **options)
-        # What is left may be more than the run is allowed, so that it is no timeout for the run.
+        # The time left may exceed the run's own limit, so it is not passed as a timeout.
         return await self._in_time(run(*args, **options))
 
     def _seconds_left(self) -> float | None:

@@ -34,7 +34,10 @@ BUILDS = {
     + [(f"{processor}-unknown-linux-musl", *STATIC)]
     for processor in ("x86_64", "aarch64")
 }
-BUILDS["x86_64-windows"] = [("x86_64-pc-windows-gnu", "cli", "", False)]
+BUILDS["x86_64-windows"] = [
+    ("x86_64-pc-windows-gnu", "cli", "", False),
+    *(("x86_64-pc-windows-gnu", *build) for build in LINUX[1:]),
+]
 NAMES = ("license", "licence", "copying", "copyright", "notice", "unlicense")
 
 

@@ -13,6 +13,7 @@ TOP = Path(__file__).resolve().parents[2]
 PLATFORMS = {
     "x86_64-linux": {"os": ["linux"], "cpu": ["x64"], "libc": ["glibc"]},
     "aarch64-linux": {"os": ["linux"], "cpu": ["arm64"], "libc": ["glibc"]},
+    "x86_64-windows": {"os": ["win32"], "cpu": ["x64"]},
 }
 # A link to a file.
 LINK = re.compile(r"\[([^\]]+)\]\((?!https?:)[^)]+\)")

@@ -1,20 +1,16 @@
 //! An event loop, and how other threads wake it.
-//!
-//! A thread that runs guests posts a letter and wakes the loop; it never waits for the interpreter.
-//! Waking a sleeping loop costs the loop, and the run that has to give up its processor, more than
-//! reading a letter. So while letters keep coming and there are more active runs than processors,
-//! the loop is not woken but polls every millisecond, until it finds no letters.
 
-use std::io::{Read, Write};
-use std::os::fd::AsRawFd;
-use std::os::unix::net::UnixStream;
-use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+#[cfg_attr(windows, path = "home/no_mailbox.rs")]
+mod mailbox;
+
+use std::sync::{Arc, Mutex, PoisonError};
 
 use pyo3::exceptions::PyRuntimeError;
 use pyo3::intern;
 use pyo3::prelude::*;
 use pyo3::sync::PyOnceLock;
+
+use mailbox::Mailbox;
 
 /// Something to do on the thread of an event loop.
 pub(crate) type Letter = Box<dyn FnOnce(Python<'_>) + Send>;
@@ -25,36 +21,13 @@ pub(crate) struct Home {
     mailbox: Option<Arc<Mailbox>>,
 }
 
-/// Interval of polling in seconds.
-const LOOK_AFTER: f64 = 0.001;
-/// Number of letters at which the loop is woken although it is polling.
-const MANY: usize = 32;
-
-struct Mailbox {
-    letters: Mutex<Letters>,
-    bell: UnixStream,
-    /// Number of pending answers.
-    expected: AtomicUsize,
-    /// With more pending answers than this, all processors are busy.
-    enough: usize,
-}
-
-#[derive(Default)]
-struct Letters {
-    held: Vec<Letter>,
-    /// The loop was woken, and has not yet read its letters.
-    is_rung: bool,
-    /// The loop will poll.
-    is_watched: bool,
-}
-
 /// A pending answer.
 pub(crate) struct Expected(Option<Arc<Mailbox>>);
 
 impl Drop for Expected {
     fn drop(&mut self) {
         if let Some(mailbox) = &self.0 {
-            mailbox.expected.fetch_sub(1, Ordering::AcqRel);
+            mailbox.answered();
         }
     }
 }
@@ -69,11 +42,7 @@ impl Home {
                  method without the `a`",
             ));
         }
-        let known = homes(py)?.call_method1(intern!(py, "get"), (&running,))?;
-        let mailbox = match known.cast::<Reader>() {
-            Ok(known) => Some(Arc::clone(&known.get().mailbox)),
-            Err(_) => Mailbox::open(&running)?,
-        };
+        let mailbox = Mailbox::of(&running)?;
         Ok(Arc::new(Self {
             event_loop: running.unbind(),
             mailbox,
@@ -93,7 +62,7 @@ impl Home {
     pub(crate) fn expect(&self) -> Expected {
         let mailbox = self.mailbox.clone();
         if let Some(mailbox) = &mailbox {
-            mailbox.expected.fetch_add(1, Ordering::AcqRel);
+            mailbox.expect();
         }
         Expected(mailbox)
     }
@@ -102,7 +71,7 @@ impl Home {
         if let Some(mailbox) = &self.mailbox {
             return mailbox.put(letter);
         }
-        // A loop that watches no sockets: those on Windows.
+        // A loop that watches no sockets, as on Windows.
         Python::try_attach(|py| {
             let letter = OneLetter(Mutex::new(Some(letter)));
             // A closed loop accepts no letters.
@@ -114,108 +83,6 @@ impl Home {
 fn running_loop(py: Python<'_>) -> PyResult<Bound<'_, PyAny>> {
     static RUNNING: PyOnceLock<Py<PyAny>> = PyOnceLock::new();
     RUNNING.import(py, "asyncio", "_get_running_loop")?.call0()
-}
-
-/// Mailboxes by loop, removed with the loop.
-fn homes(py: Python<'_>) -> PyResult<&Bound<'_, PyAny>> {
-    static HOMES: PyOnceLock<Py<PyAny>> = PyOnceLock::new();
-    let made = HOMES.get_or_try_init(py, || {
-        let kind = py.import("weakref")?.getattr("WeakKeyDictionary")?;
-        Ok::<_, PyErr>(kind.call0()?.unbind())
-    })?;
-    Ok(made.bind(py))
-}
-
-impl Mailbox {
-    /// A socket that the loop watches; `None` if it watches no sockets.
-    fn open(event_loop: &Bound<'_, PyAny>) -> PyResult<Option<Arc<Self>>> {
-        let (bell, heard) = UnixStream::pair()?;
-        bell.set_nonblocking(true)?;
-        heard.set_nonblocking(true)?;
-        let mailbox = Arc::new(Self {
-            letters: Mutex::default(),
-            bell,
-            expected: AtomicUsize::new(0),
-            enough: 2 * std::thread::available_parallelism().map_or(1, usize::from),
-        });
-        let number = heard.as_raw_fd();
-        let reader = Reader {
-            mailbox: Arc::clone(&mailbox),
-            heard,
-            is_awaited: AtomicBool::new(false),
-        };
-        let reader = Bound::new(event_loop.py(), reader)?;
-        if event_loop.call_method1("add_reader", (number, &reader)).is_err() {
-            return Ok(None);
-        }
-        homes(event_loop.py())?.set_item(event_loop, reader)?;
-        Ok(Some(mailbox))
-    }
-
-    fn lock(&self) -> MutexGuard<'_, Letters> {
-        self.letters.lock().unwrap_or_else(PoisonError::into_inner)
-    }
-
-    /// Whether all processors stay busy until the loop reads these.
-    fn is_busy(&self) -> bool {
-        self.expected.load(Ordering::Acquire) > self.enough
-    }
-
-    fn put(&self, letter: Letter) {
-        let mut letters = self.lock();
-        letters.held.push(letter);
-        let may_wait = letters.is_watched && letters.held.len() < MANY && self.is_busy();
-        if !letters.is_rung && !may_wait {
-            letters.is_rung = true;
-            // If the socket's buffer is full, the loop wakes up anyway.
-            let _ = (&self.bell).write(&[0]);
-        }
-    }
-
-    /// Takes all letters. Also returns whether the loop should poll again.
-    fn take(&self) -> (Vec<Letter>, bool) {
-        let mut letters = self.lock();
-        letters.is_rung = false;
-        letters.is_watched = !letters.held.is_empty() && self.is_busy();
-        (std::mem::take(&mut letters.held), letters.is_watched)
-    }
-}
-
-/// Reads the letters of a loop; called by the loop.
-#[pyclass(frozen, module = "belljar._belljar")]
-struct Reader {
-    mailbox: Arc<Mailbox>,
-    heard: UnixStream,
-    /// The loop will call it at the next poll.
-    is_awaited: AtomicBool,
-}
-
-#[pymethods]
-impl Reader {
-    /// Called by the loop after a wakeup or poll.
-    #[pyo3(signature = (by_itself = false))]
-    fn __call__(slf: &Bound<'_, Self>, by_itself: bool) -> PyResult<()> {
-        let (py, own) = (slf.py(), slf.get());
-        if by_itself {
-            own.is_awaited.store(false, Ordering::Relaxed);
-        }
-        // Letters posted after this wake the loop again.
-        let _ = (&own.heard).read(&mut [0; 64]);
-        let (letters, is_watched) = own.mailbox.take();
-        // Before reading, which takes time.
-        if is_watched && !own.is_awaited.swap(true, Ordering::Relaxed) {
-            let arguments = (LOOK_AFTER, slf, true);
-            let looking = running_loop(py)?.call_method1(intern!(py, "call_later"), arguments);
-            if looking.is_err() {
-                own.is_awaited.store(false, Ordering::Relaxed);
-                own.mailbox.lock().is_watched = false;
-            }
-        }
-        for letter in letters {
-            letter(py);
-        }
-        Ok(())
-    }
 }
 
 /// A letter for a loop to call.

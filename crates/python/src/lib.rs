@@ -18,6 +18,7 @@ mod json;
 #[cfg(feature = "measure")]
 mod measure;
 mod options;
+#[cfg(unix)]
 mod process;
 mod progress;
 mod promise;
@@ -44,6 +45,7 @@ mod _belljar {
     use crate::hold::Hold;
     #[pymodule_export]
     use crate::images::Images;
+    #[cfg(unix)]
     #[pymodule_export]
     use crate::process::{Process, work};
     #[pymodule_export]

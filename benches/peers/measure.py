@@ -4,6 +4,7 @@ With PEERS_WARM it only runs something once, so that later processes find what i
 figure without a value is null, and `notes` says why.
 """
 
+import importlib
 import json
 import os
 import statistics
@@ -17,6 +18,19 @@ from drivers import PEERS
 PROGRAMS = Path(__file__).resolve().parents[1] / "programs"
 COMPUTED = ("fibonacci", "nested_loops", "json_text")
 PACKAGES = "json re sqlite3 numpy pandas matplotlib scipy sklearn".split()
+# What an agent may run in ten turns.
+TURNS = [
+    "import json",
+    "rows = [{'city': 'Oslo', 'days': 3, 'rate': 90.0}, {'city': 'Bern', 'days': 2, 'rate': 75.5}]",
+    "def cost(row):\n    return row['days'] * row['rate']",
+    "costs = {row['city']: cost(row) for row in rows}",
+    "total = sum(costs.values())",
+    "dearest = max(rows, key=cost)['city']",
+    "average = round(total / len(rows), 1)",
+    "text = json.dumps(costs, sort_keys=True)",
+    "parsed = json.loads(text)",
+    "print(dearest, total, average, len(parsed))",
+]
 THREADS = 4
 SECONDS = float(os.environ.get("PEERS_SECONDS", "3"))
 
@@ -48,6 +62,18 @@ def turn(peer):
         raise RuntimeError("the session does not keep its state")
     closed(session)
     return figure
+
+
+def turns(peer):
+    """Ten turns in a new session."""
+
+    def once():
+        session = peer.session()
+        printed = [session.run(code) for code in TURNS]
+        expect(printed[-1], "Oslo 421.0 210.5 2")
+        closed(session)
+
+    return timed(once)
 
 
 def fork(peer):
@@ -168,7 +194,7 @@ def closed(session):
 def measured(peer, result):
     """Adds all figures of a peer."""
     result["version"], result["isolation"] = peer.version, peer.isolation
-    figures = [start, turn, fork, memory, throughput, packages]
+    figures = [start, turn, turns, fork, memory, throughput, packages]
     named = [(figure.__name__, figure) for figure in figures]
     for figure, function in named + [(program, compute(program)) for program in COMPUTED]:
         try:
@@ -180,13 +206,18 @@ def measured(peer, result):
 
 
 def main(name):
+    kind = PEERS[name]
     started = time.perf_counter()
-    peer = PEERS[name]()
+    if hasattr(kind, "package"):
+        importlib.import_module(kind.package)
+    imported = time.perf_counter()
+    peer = kind()
     try:
         expect(peer.fresh("print(6 * 7)"), "42")
-        first = (time.perf_counter() - started) * 1000
+        ended = time.perf_counter()
+        first, cold = (ended - started) * 1000, (ended - imported) * 1000
         if not os.environ.get("PEERS_WARM"):
-            measured(peer, {"peer": name, "notes": {}, "first": first})
+            measured(peer, {"peer": name, "notes": {}, "first": first, "cold": cold})
     finally:
         # A server ends with this process.
         if hasattr(peer, "close"):

@@ -6,7 +6,7 @@ use pyo3::prelude::*;
 
 use super::Letter;
 
-/// There is none.
+/// Has no value.
 pub(super) enum Mailbox {}
 
 impl Mailbox {

@@ -24,6 +24,8 @@ SETJMP = ["-mllvm", "-wasm-enable-sjlj"]
 DEFAULT = ["-target", "wasm32-wasi", f"-mcpu={CPU}", "-O2", "-DNDEBUG", "-D_GNU_SOURCE"]
 DEFAULT += ["-D_WASI_EMULATED_SIGNAL", "-D_WASI_EMULATED_PROCESS_CLOCKS"]
 DEFAULT += ["-D_WASI_EMULATED_GETPID", "-D_WASI_EMULATED_MMAN"]
+# Each extension of a package has its own copy of a library's types; copies count as the same type.
+TYPES = ["-D_LIBCPP_TYPEINFO_COMPARISON_IMPLEMENTATION=2", "-fno-assume-unique-vtables"]
 FORCED = ["-g0", "-fno-stack-protector", "-fno-sanitize=all", "-Wno-unused-command-line-argument"]
 
 # Options that mean this machine, and how many arguments follow them.
@@ -74,7 +76,10 @@ def kept(arguments):
 def compile_with(language, arguments):
     found = tools()
     command = [found["zig"], language, *DEFAULT, *EXCEPTIONS]
-    command.append("-fwasm-exceptions" if language == "c++" else "-mexception-handling")
+    if language == "c++":
+        command += ["-fwasm-exceptions", *TYPES]
+    else:
+        command.append("-mexception-handling")
     command += SETJMP
     arguments = kept(arguments)
     includes = [f"-I{folder}" for folder in found["include"]]
@@ -84,7 +89,7 @@ def compile_with(language, arguments):
 def link(arguments):
     """Links objects and archives to an extension module."""
     found = tools()
-    out, inputs, folders, wanted, skip, initializer = None, [], [], [], None, None
+    out, inputs, folders, wanted, skip, initializers = None, [], [], [], None, []
     for argument in arguments:
         if skip:
             if skip == "-o":
@@ -94,12 +99,12 @@ def link(arguments):
             elif skip == "-l":
                 wanted.append(argument)
             elif skip == "--export" and argument.startswith("PyInit_"):
-                initializer = argument
+                initializers.append(argument)
             skip = None
         elif argument in ("-o", "-L", "-l", "--export"):
             skip = argument
         elif argument.startswith("--export=PyInit_"):
-            initializer = argument[9:]
+            initializers.append(argument[9:])
         elif argument in DROPPED:
             skip = "dropped" if DROPPED[argument] else None
         elif argument.startswith("-L"):
@@ -118,12 +123,20 @@ def link(arguments):
             print(f"belljar: -l{name} is not linked: no such library", file=sys.stderr)
     if out is None:
         sys.exit("belljar: the linker needs -o")
-    link_extension(found, out, inputs, initializer)
+    link_extension(found, out, inputs, initializers)
 
 
-def link_extension(found, out, inputs, initializer):
-    if initializer is None:
-        initializer = "PyInit_" + Path(out).name.split(".")[0]
+def initializer_of(out, exported):
+    """Returns the function that makes the module `out`.
+
+    Of Rust, the functions of modules within it are exported, too.
+    """
+    named = "PyInit_" + Path(out).name.split(".")[0]
+    return exported[-1] if exported and named not in exported else named
+
+
+def link_extension(found, out, inputs, initializers):
+    initializer = initializer_of(out, initializers)
     command = [found["zig"], "wasm-ld", "--no-entry", "--import-memory", "--import-table"]
     command += ["--allow-undefined", "--emit-relocs", "--gc-sections", "--strip-debug"]
     command += [f"--export={initializer}", "--export=__wasm_call_ctors"]
@@ -168,6 +181,8 @@ def main():
     tool, arguments = sys.argv[1], sys.argv[2:]
     if tool == "ld":
         link(arguments)
+    if "-Wl,--version" in arguments:
+        run([tools()["zig"], "wasm-ld", "--version"])
     compiling = {
         "-c",
         "-E",

@@ -105,7 +105,7 @@ class Toolchain:
         self.artifact, self.belljar = Path(artifact), belljar
         self.headers = find_headers(headers)
         self.cache = Path(cache)
-        sources = [*sorted((HERE / "c").glob("*.[ch]")), FUNCTIONS, ADDRESSES]
+        sources = [*sorted((HERE / "c").iterdir()), FUNCTIONS, ADDRESSES]
         sources += [HERE / f"{name}.py" for name in ("toolchain", "compiler", "wasm")]
         sources += sorted(self.headers.rglob("*.h"))
         state = hashlib.sha256(ZIG.encode())
@@ -193,8 +193,9 @@ class Toolchain:
             if "SIZEOF_LONG" in path.read_text()
         )
         (to / "pyconfig.h").write_text(configuration(template.read_text(), variables))
-        for header in (HERE / "c").glob("*.h"):
-            shutil.copyfile(header, to / header.name)
+        for header in (HERE / "c").iterdir():
+            if header.suffix != ".c":
+                shutil.copyfile(header, to / header.name)
 
     def build_runtime(self, made, names, exceptions):
         zig = self.zig()

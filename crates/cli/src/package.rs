@@ -100,6 +100,7 @@ const FILES: &[(&str, &str)] = &files![
     "wasm.py",
     "wheel.py",
     "c/libc.c",
+    "c/mutex",
     "c/python.c",
     "c/random.c",
     "c/signal.h",

@@ -130,6 +130,13 @@ def test_the_compiler_leaves_out_what_means_this_machine():
     assert compiler.kept(given) == ["-O3", "-I/y", "-I/x/include", "-DX=1", "a.c"]
 
 
+def test_a_module_is_made_by_the_function_of_its_name():
+    exported = ["PyInit_x", "PyInit_within"]
+    assert compiler.initializer_of("deps/x.wasm", exported) == "PyInit_x"
+    assert compiler.initializer_of("deps/libx.wasm", exported) == "PyInit_within"
+    assert compiler.initializer_of("y.cpython-315.wasm", []) == "PyInit_y"
+
+
 def object_file(imports, symbols):
     """Returns an object file with these imported functions and symbols of functions."""
     table = wasm.number(len(symbols))

@@ -183,6 +183,56 @@ static PyModuleDef_Slot module_slots[] = {{Py_mod_exec, exec}, {0, NULL}};
 static PyModuleDef module = {PyModuleDef_HEAD_INIT, "casts", NULL, 0, functions, module_slots};
 PyMODINIT_FUNC PyInit_casts(void) { return PyModuleDef_Init(&module); }
 """
+
+# Two modules that have a C++ type in common, and a lock each.
+KINDS = r"""
+#include <Python.h>
+#include <mutex>
+#include <typeinfo>
+struct Base { virtual ~Base() = default; };
+struct Part final : Base {};
+static std::mutex lock;
+static PyObject *make(PyObject *, PyObject *) {
+    std::lock_guard<std::mutex> held(lock);
+    return PyCapsule_New(new Part, NULL, NULL);
+}
+static PyObject *is_part(PyObject *, PyObject *capsule) {
+    auto *base = static_cast<Base *>(PyCapsule_GetPointer(capsule, NULL));
+    try {
+        dynamic_cast<Part &>(*base);
+    } catch (const std::bad_cast &) {
+        Py_RETURN_FALSE;
+    }
+    return PyBool_FromLong(typeid(*base) == typeid(Part) && lock.try_lock() && !lock.try_lock());
+}
+static PyMethodDef functions[] = {
+    {"make", make, METH_NOARGS, NULL}, {"is_part", is_part, METH_O, NULL}, {NULL, NULL, 0, NULL},
+};
+static PyModuleDef module = {PyModuleDef_HEAD_INIT, "kinds", NULL, 0, functions};
+PyMODINIT_FUNC INITIALIZER(void) { return PyModuleDef_Init(&module); }
+"""
+KINDS_RECIPE = """
+version = "1"
+[[module]]
+name = "kind_a"
+sources = []
+own = ["kinds.cpp"]
+flags = ["-DINITIALIZER=PyInit_kind_a"]
+[[module]]
+name = "kind_b"
+sources = []
+own = ["kinds.cpp"]
+flags = ["-DINITIALIZER=PyInit_kind_b"]
+"""
+KINDS_PROGRAM = "import kind_a, kind_b\nassert kind_b.is_part(kind_a.make())"
+
+CASTS_RECIPE = """
+version = "1"
+[[module]]
+name = "casts"
+sources = []
+own = ["casts.c"]
+"""
 CASTS_PROGRAM = """
 import casts
 thing = casts.Thing()
@@ -223,16 +273,22 @@ def test_a_package_works_in_the_sandbox(package, tmp_path):
         belljar("image", "remove", image, cwd=tmp_path)
 
 
-def test_functions_may_be_cast_and_left_by_longjmp(tmp_path):
-    (tmp_path / "casts.c").write_text(CASTS)
-    recipe = "version = '1'\n[[module]]\nname = 'casts'\nsources = []\nown = ['casts.c']\n"
+@pytest.mark.parametrize(
+    ("source", "text", "recipe", "program"),
+    [
+        ("casts.c", CASTS, CASTS_RECIPE, CASTS_PROGRAM),
+        ("kinds.cpp", KINDS, KINDS_RECIPE, KINDS_PROGRAM),
+    ],
+)
+def test_modules_of_a_recipe_work(source, text, recipe, program, tmp_path):
+    (tmp_path / source).write_text(text)
     (tmp_path / "recipe.toml").write_text(recipe)
-    belljar("package", "build", "--recipe", "recipe.toml", "casts==1", cwd=tmp_path)
+    belljar("package", "build", "--recipe", "recipe.toml", "own==1", cwd=tmp_path)
     wheel = next(tmp_path.glob("*.whl")).name
-    image = f'name = "native-casts"\nbase = "core"\nwheels = ["{wheel}"]\nimports = ["casts"]\n'
+    image = f'name = "native-own"\nbase = "core"\nwheels = ["{wheel}"]\n'
     (tmp_path / "image.toml").write_text(image)
     belljar("image", "build", "image.toml", cwd=tmp_path)
     try:
-        belljar("run", "--image", "native-casts", "-c", CASTS_PROGRAM, cwd=tmp_path)
+        belljar("run", "--image", "native-own", "-c", program, cwd=tmp_path)
     finally:
-        belljar("image", "remove", "native-casts", cwd=tmp_path)
+        belljar("image", "remove", "native-own", cwd=tmp_path)

@@ -257,6 +257,8 @@ attempt('hard link', lambda: os.link('/data/data.txt', '/data/h') or True)
 attempt('hard link out', lambda: os.link('/data/data.txt', '/workspace/h') or True)
 attempt('link out', lambda: read('/data/link'))
 attempt('parent', lambda: read('/data/../secret.txt'))
+attempt('drive', lambda: os.listdir('/data/below/C:'))
+attempt('backslashes', lambda: read(r'/data/below\\..\\..\\secret.txt'))
 ";
     let work = place.path().join("work");
     let request = Request::new(code).file("attempts.py", program("attempts")).mount(&work, "/data");
@@ -265,7 +267,7 @@ attempt('parent', lambda: read('/data/../secret.txt'))
     let link = if cfg!(unix) { ", 'link'" } else { "" };
     assert_eq!(first, format!("b'data' ['below', 'data.txt'{link}]"), "{outcome:#?}");
     let report = report(attempts);
-    assert_eq!(report.len(), 18, "{outcome:#?}");
+    assert_eq!(report.len(), 20, "{outcome:#?}");
     assert!(report.values().all(|reached| !reached), "{report:#?}");
     place.is_untouched();
     assert_eq!(fs::read_to_string(work.join("data.txt")).unwrap(), "data");

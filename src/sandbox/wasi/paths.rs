@@ -35,6 +35,14 @@ enum Place<'m> {
     Host(i32, String),
 }
 
+/// A path of the host. On Windows, a name could name a drive, and leave the directory.
+fn on_host(dir: i32, path: String) -> Answer<Place<'static>> {
+    if cfg!(windows) && path.contains([':', '\\']) {
+        return Err(INVAL);
+    }
+    Ok(Place::Host(dir, path))
+}
+
 pub(super) fn add_to_linker(linker: &mut Linker<State>) -> wasmtime::Result<()> {
     linker.func_wrap_async(
         MODULE,
@@ -266,7 +274,7 @@ impl State {
     ) -> Answer<Place<'m>> {
         let mut path = text(memory, path, length)?;
         if let Some(host) = self.foreign(fd) {
-            return Ok(Place::Host(host, path.to_owned()));
+            return on_host(host, path.to_owned());
         }
         let mut fd = fd;
         if fd == ROOT_FD
@@ -278,7 +286,7 @@ impl State {
         match self.files.portal(fd, follow, path) {
             Some((number, rest)) => {
                 let (number, rest) = self.hosts.deepest(number, rest);
-                Ok(Place::Host(i32::try_from(number).map_err(|_| INVAL)?, rest))
+                on_host(i32::try_from(number).map_err(|_| INVAL)?, rest)
             }
             None => Ok(Place::Own(fd, path)),
         }

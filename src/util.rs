@@ -3,5 +3,6 @@
 pub(crate) mod cause;
 pub(crate) mod error_code;
 pub(crate) mod hint;
+pub(crate) mod host_names;
 pub(crate) mod parallel;
 pub mod progress;

@@ -17,6 +17,7 @@ use crate::limits::{
     FIGURE_DPI, MAX_CODE, MAX_PATH_BYTES, MAX_PATH_NAMES, MAX_TOOL_ANSWER, MAX_TOOL_ARGUMENTS,
     MAX_TOOL_BYTES, MAX_TOOL_CALLS, MAX_TOOLS, MAX_TYPED_BYTES,
 };
+use crate::util::host_names::are_host_names;
 
 /// Resolved limits of a run.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
@@ -265,8 +266,7 @@ pub(crate) fn check_relative(path: &str) -> Result<(), &'static str> {
     if path.starts_with('/') {
         return Err("is absolute; name it relative to the workspace");
     }
-    // On Windows, text after a colon names an alternate data stream.
-    if path.contains('\0') || path.contains('\\') || (cfg!(windows) && path.contains(':')) {
+    if path.contains(['\0', '\\']) || !are_host_names(path) {
         return Err("holds a character that no path here may hold");
     }
     if path.split('/').any(|part| matches!(part, "" | "." | "..")) {

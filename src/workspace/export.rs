@@ -11,6 +11,7 @@ use cap_std::fs::{Dir, OpenOptions};
 use data_encoding::HEXLOWER;
 
 use super::{RunFile, WorkspaceError, failed, find};
+use crate::util::host_names::are_host_names;
 
 /// Copies into one directory. The guest has chosen the names: nothing outside the directory is
 /// written, and a link with a file's name is replaced instead of followed.
@@ -78,7 +79,7 @@ impl Copies {
     /// `number` is the same for all names of a file.
     fn copy(&mut self, name: &str, number: u64, content: &Content) {
         let first = self.names.get(&number);
-        let copied = self.replace(Path::new(name), |fresh| {
+        let copied = self.replace(name, |fresh| {
             if first.is_some_and(|first| self.dir.hard_link(first, &self.dir, fresh).is_ok()) {
                 return Ok(());
             }
@@ -103,7 +104,8 @@ impl Copies {
     }
 
     /// Replaces `name` by the file that `write` creates, atomically.
-    fn replace(&self, name: &Path, write: impl FnOnce(&Path) -> io::Result<()>) -> io::Result<()> {
+    fn replace(&self, name: &str, write: impl FnOnce(&Path) -> io::Result<()>) -> io::Result<()> {
+        let name = host_path(name)?;
         let parent = name.parent().unwrap_or(Path::new(""));
         if !parent.as_os_str().is_empty() {
             self.dir.create_dir_all(parent)?;
@@ -127,9 +129,11 @@ pub(crate) fn copy_whole(files: &Files, top: &str, to: &Path) -> Result<(), Work
     for found in files.walk(root) {
         let name = found.path.as_str();
         let made = match found.kind {
-            Kind::Directory => copies.dir.create_dir_all(name),
+            Kind::Directory => host_path(name).and_then(|name| copies.dir.create_dir_all(name)),
             Kind::Symlink => match files.target(found.node) {
-                Some(target) if stays_inside(name, target) => symlink(&copies.dir, target, name),
+                Some(target) if stays_inside(name, target) => {
+                    host_path(name).and_then(|name| symlink(&copies.dir, target, name))
+                }
                 _ => continue,
             },
             _ => {
@@ -144,6 +148,15 @@ pub(crate) fn copy_whole(files: &Files, top: &str, to: &Path) -> Result<(), Work
     copies.done().map(drop)
 }
 
+/// A guest's path, which must not mean something else on this system.
+fn host_path(path: &str) -> io::Result<&Path> {
+    if are_host_names(path) {
+        Ok(Path::new(path))
+    } else {
+        Err(io::Error::new(io::ErrorKind::InvalidFilename, "a name has `:` or `\\`"))
+    }
+}
+
 /// Whether a link leads to a path inside the copied directory, whatever the other links are.
 ///
 /// `..` is allowed only before the first name: that name may be a link, and `..` behind it would
@@ -151,8 +164,8 @@ pub(crate) fn copy_whole(files: &Files, top: &str, to: &Path) -> Result<(), Work
 fn stays_inside(link: &str, target: &str) -> bool {
     let mut above = link.matches('/').count();
     let mut descends = false;
-    let is_foreign = cfg!(windows) && target.contains(['\\', ':']);
-    !(target.starts_with('/') || is_foreign)
+    !target.starts_with('/')
+        && are_host_names(target)
         && target.split('/').all(|name| match name {
             "" | "." => true,
             ".." => !descends && above.checked_sub(1).inspect(|left| above = *left).is_some(),
@@ -164,12 +177,12 @@ fn stays_inside(link: &str, target: &str) -> bool {
 }
 
 #[cfg(unix)]
-fn symlink(dir: &Dir, target: &str, name: &str) -> io::Result<()> {
+fn symlink(dir: &Dir, target: &str, name: &Path) -> io::Result<()> {
     dir.symlink_contents(target, name)
 }
 
 #[cfg(not(unix))]
-fn symlink(dir: &Dir, target: &str, name: &str) -> io::Result<()> {
+fn symlink(dir: &Dir, target: &str, name: &Path) -> io::Result<()> {
     dir.symlink_file(target, name)
 }
 

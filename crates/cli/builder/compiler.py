@@ -131,8 +131,9 @@ def initializer_of(out, exported):
 
     Of Rust, the functions of modules within it are exported, too.
     """
-    named = "PyInit_" + Path(out).name.split(".")[0]
-    return exported[-1] if exported and named not in exported else named
+    stem = Path(out).name.split(".")[0]
+    named = [f"PyInit_{name}" for name in (stem, stem.removeprefix("lib"))]
+    return next((name for name in named if name in exported), (exported or named)[0])
 
 
 def link_extension(found, out, inputs, initializers):

@@ -9,10 +9,11 @@ use serde::{Deserialize, Serialize};
 use wasmtime_wasi::p1::wasi_snapshot_preview1::{self as p1, WasiSnapshotPreview1};
 
 use super::guest_memory::read_u32;
-use super::{FAULT, MFILE, SUCCESS, State, guest};
+use super::{FAULT, INVAL, MFILE, SUCCESS, State, guest};
 use crate::limits::MAX_COPIED;
 use crate::sandbox::InstanceError;
 use crate::sandbox::preopens::{STREAMS, place};
+use crate::util::host_names::are_host_names;
 
 /// A saved open file or directory.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
@@ -106,7 +107,9 @@ impl State {
         path: &str,
         (look, oflags, rights, flags): (i32, i32, i64, i32),
     ) -> wasmtime::Result<Result<u32, i32>> {
-        let (mut scratch, length) = scratch(path);
+        let Some((mut scratch, length)) = scratch(path) else {
+            return Ok(Err(INVAL));
+        };
         self.wasi.set_hostcall_fuel(MAX_COPIED);
         let result = p1::path_open(
             &mut self.wasi,
@@ -225,12 +228,16 @@ impl State {
     }
 }
 
-/// Returns memory with room for a result, followed by a path. The directory itself is `.`.
-pub(super) fn scratch(path: &str) -> (Vec<u8>, i32) {
+/// Returns memory with room for a result, followed by a path. The directory itself is `.`. There is
+/// none for a path that could leave its directory on this system.
+pub(super) fn scratch(path: &str) -> Option<(Vec<u8>, i32)> {
+    if !are_host_names(path) {
+        return None;
+    }
     let path = if path.is_empty() { "." } else { path };
     let mut scratch = vec![0; RESULT];
     scratch.extend_from_slice(path.as_bytes());
-    (scratch, i32::try_from(path.len()).unwrap_or(i32::MAX))
+    Some((scratch, i32::try_from(path.len()).unwrap_or(i32::MAX)))
 }
 
 fn unopened(file: &Descriptor) -> InstanceError {

@@ -35,14 +35,6 @@ enum Place<'m> {
     Host(i32, String),
 }
 
-/// A path of the host. On Windows, a name could name a drive, and leave the directory.
-fn on_host(dir: i32, path: String) -> Answer<Place<'static>> {
-    if cfg!(windows) && path.contains([':', '\\']) {
-        return Err(INVAL);
-    }
-    Ok(Place::Host(dir, path))
-}
-
 pub(super) fn add_to_linker(linker: &mut Linker<State>) -> wasmtime::Result<()> {
     linker.func_wrap_async(
         MODULE,
@@ -274,7 +266,7 @@ impl State {
     ) -> Answer<Place<'m>> {
         let mut path = text(memory, path, length)?;
         if let Some(host) = self.foreign(fd) {
-            return on_host(host, path.to_owned());
+            return Ok(Place::Host(host, path.to_owned()));
         }
         let mut fd = fd;
         if fd == ROOT_FD
@@ -286,7 +278,7 @@ impl State {
         match self.files.portal(fd, follow, path) {
             Some((number, rest)) => {
                 let (number, rest) = self.hosts.deepest(number, rest);
-                on_host(i32::try_from(number).map_err(|_| INVAL)?, rest)
+                Ok(Place::Host(i32::try_from(number).map_err(|_| INVAL)?, rest))
             }
             None => Ok(Place::Own(fd, path)),
         }
@@ -379,7 +371,9 @@ impl State {
         (dir, path): (i32, &str),
         look: i32,
     ) -> wasmtime::Result<Answer<[u8; RESULT]>> {
-        let (mut scratch, length) = scratch(path);
+        let Some((mut scratch, length)) = scratch(path) else {
+            return Ok(Err(INVAL));
+        };
         let (wasi, memory) = (&mut self.wasi, &mut guest(&mut scratch));
         let result = p1::path_filestat_get(wasi, memory, dir, look, RESULT_END, length, 0).await?;
         Ok(if result == SUCCESS {
@@ -392,7 +386,9 @@ impl State {
     /// Returns the target of a link on the host.
     async fn host_link(&mut self, (dir, path): (i32, &str)) -> wasmtime::Result<Answer<Vec<u8>>> {
         const ROOM: usize = 4096;
-        let (mut scratch, length) = scratch(path);
+        let Some((mut scratch, length)) = scratch(path) else {
+            return Ok(Err(INVAL));
+        };
         let to = scratch.len();
         scratch.resize(to + ROOM, 0);
         let (wasi, memory) = (&mut self.wasi, &mut guest(&mut scratch));

@@ -133,7 +133,8 @@ def test_the_compiler_leaves_out_what_means_this_machine():
 def test_a_module_is_made_by_the_function_of_its_name():
     exported = ["PyInit_x", "PyInit_within"]
     assert compiler.initializer_of("deps/x.wasm", exported) == "PyInit_x"
-    assert compiler.initializer_of("deps/libx.wasm", exported) == "PyInit_within"
+    assert compiler.initializer_of("deps/libx.wasm", exported[::-1]) == "PyInit_x"
+    assert compiler.initializer_of("deps/z.wasm", ["PyInit_x"]) == "PyInit_x"
     assert compiler.initializer_of("y.cpython-315.wasm", []) == "PyInit_y"
 
 

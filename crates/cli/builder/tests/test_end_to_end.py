@@ -285,10 +285,11 @@ def test_modules_of_a_recipe_work(source, text, recipe, program, tmp_path):
     (tmp_path / "recipe.toml").write_text(recipe)
     belljar("package", "build", "--recipe", "recipe.toml", "own==1", cwd=tmp_path)
     wheel = next(tmp_path.glob("*.whl")).name
-    image = f'name = "native-own"\nbase = "core"\nwheels = ["{wheel}"]\n'
+    name = "native-" + source.split(".")[0]
+    image = f'name = "{name}"\nbase = "core"\nwheels = ["{wheel}"]\n'
     (tmp_path / "image.toml").write_text(image)
     belljar("image", "build", "image.toml", cwd=tmp_path)
     try:
-        belljar("run", "--image", "native-own", "-c", program, cwd=tmp_path)
+        belljar("run", "--image", name, "-c", program, cwd=tmp_path)
     finally:
-        belljar("image", "remove", "native-own", cwd=tmp_path)
+        belljar("image", "remove", name, cwd=tmp_path)

@@ -84,7 +84,9 @@ async fn one(
 ) -> io::Result<()> {
     let name = Path::new(&entry.path);
     let is_inside = name.components().all(|part| matches!(part, Component::Normal(_)));
-    if !is_inside || entry.path.is_empty() || entry.path.contains('\0') {
+    // On Windows, a drive or a stream could be named within a path.
+    let is_foreign = cfg!(windows) && entry.path.contains([':', '\\']);
+    if !is_inside || is_foreign || entry.path.is_empty() || entry.path.contains('\0') {
         return Err(io::Error::new(io::ErrorKind::InvalidInput, "not a path in a directory"));
     }
     let path = format!("{files}/{}", utf8_percent_encode(&entry.path, PLAIN));

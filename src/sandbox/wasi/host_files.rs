@@ -228,8 +228,8 @@ impl State {
     }
 }
 
-/// Returns memory with room for a result, followed by a path. The directory itself is `.`. There is
-/// none for a path that could leave its directory on this system.
+/// Returns memory with room for a result, followed by a path, unless the path could leave its
+/// directory on this system. The directory itself is `.`.
 pub(super) fn scratch(path: &str) -> Option<(Vec<u8>, i32)> {
     if !are_host_names(path) {
         return None;

@@ -14,6 +14,7 @@ from pathlib import Path
 import archives
 import image
 import npm
+import pip
 import pytest
 import versions
 
@@ -157,12 +158,18 @@ def test_a_part_of_another_commit_is_refused(release, tmp_path):
         told = release("step", "part", "x86_64-windows", "belljar.exe")
         assert (told.returncode, "is not of the commit" in told.stderr) == (1, True)
     made = tmp_path / "made.exe"
-    made.write_text("GLIBC_2.2.5 GLIBC_2.28")
+    program_of_windows = (Path(pip.__file__).parent / "_vendor/distlib/t64.exe").read_bytes()
+    made.write_bytes(program_of_windows + b"GLIBC_2.2.5 GLIBC_2.28")
     assert release("step", "checked", made).returncode == 0
     assert release("step", "keep", "x86_64-windows", "belljar.exe", made).returncode == 0
     assert release("step", "part", "x86_64-windows", "belljar.exe").stdout == f"{program}\n"
-    for text, why in (("GLIBC_2.3 GLIBC_2.29", "newer"), (f"from {RELEASE}", "names")):
-        made.write_text(text)
+    foreign = program_of_windows.replace(b"SHLWAPI.dll", b"libgcc1.dll")
+    for content, why in (
+        (program_of_windows + b"GLIBC_2.3 GLIBC_2.29", "newer"),
+        (program_of_windows + f"from {RELEASE}".encode(), "names"),
+        (foreign, "needs libgcc1"),
+    ):
+        made.write_bytes(content)
         told = release("step", "checked", made)
         assert (told.returncode, why in told.stderr) == (1, True)
 

@@ -25,12 +25,13 @@ class Belljar:
 
     isolation = "WebAssembly, in this process"
     package = "belljar"
+    runs_in = "none"
 
     def __init__(self):
         import belljar
 
         self.version = f"belljar {belljar.__version__}"
-        self.runtime = belljar.Runtime(progress=False)
+        self.runtime = belljar.Runtime(progress=False, isolation=self.runs_in)
 
     def fresh(self, code):
         return said(self.runtime.run(code, timeout=PATIENCE))
@@ -46,12 +47,7 @@ class BelljarProcess(Belljar):
     """belljar in a process that it starts."""
 
     isolation = "WebAssembly, in a process that is locked down"
-
-    def __init__(self):
-        import belljar
-
-        self.version = f"belljar {belljar.__version__}"
-        self.runtime = belljar.Runtime(progress=False, isolation="process")
+    runs_in = "process"
 
 
 class BelljarSession:

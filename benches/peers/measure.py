@@ -18,7 +18,7 @@ from drivers import PEERS
 PROGRAMS = Path(__file__).resolve().parents[1] / "programs"
 COMPUTED = ("fibonacci", "nested_loops", "json_text")
 PACKAGES = "json re sqlite3 numpy pandas matplotlib scipy sklearn".split()
-# What an agent may run in ten turns.
+# The code of ten turns, as an agent writes it.
 TURNS = [
     "import json",
     "rows = [{'city': 'Oslo', 'days': 3, 'rate': 90.0}, {'city': 'Bern', 'days': 2, 'rate': 75.5}]",

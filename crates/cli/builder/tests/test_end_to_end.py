@@ -181,7 +181,7 @@ static PyObject *leave(PyObject *module, PyObject *deep) {
 static PyMethodDef functions[] = {{"leave", leave, METH_O, NULL}, {NULL, NULL, 0, NULL}};
 static PyModuleDef_Slot module_slots[] = {{Py_mod_exec, exec}, {0, NULL}};
 static PyModuleDef module = {PyModuleDef_HEAD_INIT, "casts", NULL, 0, functions, module_slots};
-PyMODINIT_FUNC PyInit_casts(void) { return PyModuleDef_Init(&module); }
+PyMODINIT_FUNC INITIALIZER(void) { return PyModuleDef_Init(&module); }
 """
 
 # Two modules that have a C++ type in common, and a lock each.
@@ -211,28 +211,8 @@ static PyMethodDef functions[] = {
 static PyModuleDef module = {PyModuleDef_HEAD_INIT, "kinds", NULL, 0, functions};
 PyMODINIT_FUNC INITIALIZER(void) { return PyModuleDef_Init(&module); }
 """
-KINDS_RECIPE = """
-version = "1"
-[[module]]
-name = "kind_a"
-sources = []
-own = ["kinds.cpp"]
-flags = ["-DINITIALIZER=PyInit_kind_a"]
-[[module]]
-name = "kind_b"
-sources = []
-own = ["kinds.cpp"]
-flags = ["-DINITIALIZER=PyInit_kind_b"]
-"""
 KINDS_PROGRAM = "import kind_a, kind_b\nassert kind_b.is_part(kind_a.make())"
 
-CASTS_RECIPE = """
-version = "1"
-[[module]]
-name = "casts"
-sources = []
-own = ["casts.c"]
-"""
 CASTS_PROGRAM = """
 import casts
 thing = casts.Thing()
@@ -273,16 +253,26 @@ def test_a_package_works_in_the_sandbox(package, tmp_path):
         belljar("image", "remove", image, cwd=tmp_path)
 
 
+def recipe_of(source, modules):
+    """Returns a recipe that compiles one source for each of the modules."""
+    entries = [
+        f'[[module]]\nname = "{module}"\nsources = []\nown = ["{source}"]\n'
+        f'flags = ["-DINITIALIZER=PyInit_{module}"]\n'
+        for module in modules
+    ]
+    return "".join(['version = "1"\n', *entries])
+
+
 @pytest.mark.parametrize(
-    ("source", "text", "recipe", "program"),
+    ("source", "text", "modules", "program"),
     [
-        ("casts.c", CASTS, CASTS_RECIPE, CASTS_PROGRAM),
-        ("kinds.cpp", KINDS, KINDS_RECIPE, KINDS_PROGRAM),
+        ("casts.c", CASTS, ["casts"], CASTS_PROGRAM),
+        ("kinds.cpp", KINDS, ["kind_a", "kind_b"], KINDS_PROGRAM),
     ],
 )
-def test_modules_of_a_recipe_work(source, text, recipe, program, tmp_path):
+def test_modules_of_a_recipe_work(source, text, modules, program, tmp_path):
     (tmp_path / source).write_text(text)
-    (tmp_path / "recipe.toml").write_text(recipe)
+    (tmp_path / "recipe.toml").write_text(recipe_of(source, modules))
     belljar("package", "build", "--recipe", "recipe.toml", "own==1", cwd=tmp_path)
     wheel = next(tmp_path.glob("*.whl")).name
     name = "native-" + source.split(".")[0]

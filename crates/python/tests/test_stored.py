@@ -117,13 +117,18 @@ def test_a_block_has_the_session_to_itself(nodes):
     assert two.session(stored.id).get("x") == 4
 
 
-def test_a_handle_whose_session_was_put_into_a_store(nodes, runtime):
+def test_a_handle_whose_session_was_put_into_a_store(nodes, runtime, monkeypatch):
+    unraisable = []
+    monkeypatch.setattr(sys, "unraisablehook", lambda told: unraisable.append(str(told.exc_value)))
     one, _ = nodes
     session = runtime.session(image="core", init_code="x = 1")
     stored = one.add(session)
     with pytest.raises(belljar.SessionError, match="put into a store"):
         session.run("1")
     session.close()
+    session = None
+    gc.collect()
+    assert unraisable == []
     assert stored.get("x") == 1
 
 

@@ -515,6 +515,8 @@ class _Gone:
     def close(self) -> None:
         """Nothing to close."""
 
+    drop = close
+
     def __getattr__(self, name: str) -> Any:
         raise make(self._why, "session.given_back", hint="Ask its store for it: StoredSession")
 

@@ -125,7 +125,8 @@ def compile_package(plan, tools, options, out):
         else:
             made = run_backend(source, plan, environment, work, log)
         refuse_failures(work / "failures", log)
-        return wheel.finish(made, tools.names(), out)
+        licenses = {plan.license: recipe.inside(work, plan.license)} if plan.license else {}
+        return wheel.finish(made, tools.names(), out, licenses)
 
 
 def refuse_failures(failures, log):
@@ -171,6 +172,12 @@ def build_environment(chain, plan, work):
         'set(CMAKE_SHARED_LIBRARY_CREATE_C_FLAGS "")\n'
         'set(CMAKE_SHARED_LIBRARY_CREATE_CXX_FLAGS "")\n'
     )
+    (work / "cross.ini").write_text(
+        f"[binaries]\nc = '{tools / 'cc'}'\ncpp = '{tools / 'c++'}'\n"
+        f"ar = '{tools / 'ar'}'\nnumpy-config = '{work / 'venv/bin/numpy-config'}'\n"
+        "[host_machine]\nsystem = 'wasi'\n"
+        "cpu_family = 'wasm32'\ncpu = 'wasm32'\nendian = 'little'\n"
+    )
     environment = dict(chain.environment)
     for name in ("PYTHONPATH", "PYTHONHOME", "CFLAGS", "CXXFLAGS", "LDFLAGS", "CPPFLAGS"):
         environment.pop(name, None)
@@ -205,7 +212,7 @@ def run_backend(source, plan, environment, work, log):
         "PATH": f"{venv / 'bin'}{os.pathsep}{environment['PATH']}",
     }
     hook = [python, HERE / "hooks/backend.py", backend, os.pathsep.join(path)]
-    settings = json.dumps(plan.settings)
+    settings = json.dumps(settings_of(plan, backend, work))
     asked = work / "requires.json"
     run_logged([*hook, "requires", asked, settings], source, environment, log)
     more = [r for r in json.loads(asked.read_text()) if not re.match(r"(cmake|ninja)\b.*", r)]
@@ -220,6 +227,15 @@ def run_backend(source, plan, environment, work, log):
     if len(made) != 1:
         raise BuildError(f"the package's build made {len(made)} wheels, and one was expected")
     return made[0]
+
+
+def settings_of(plan, backend, work):
+    """Returns the settings of the build backend. Meson takes the compiler from a file."""
+    settings = dict(plan.settings)
+    if backend == "mesonpy":
+        setup = settings.get("setup-args", [])
+        settings["setup-args"] = [f"--cross-file={work / 'cross.ini'}", *setup]
+    return settings
 
 
 def install(python, requirements):

@@ -34,8 +34,6 @@ def build(plan, environment, work, log):
             archive.write(out, module["name"].replace(".", "/") + ".wasm")
         archive.writestr(f"{info}/METADATA", METADATA.format(name=plan.name, version=plan.version))
         archive.writestr(f"{info}/WHEEL", "Wheel-Version: 1.0\nGenerator: belljar\n")
-        if plan.license:
-            archive.write(inside(work, plan.license), f"{info}/licenses/LICENSE")
     return wheel
 
 

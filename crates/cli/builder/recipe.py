@@ -74,12 +74,14 @@ class Plan:
                 raise BuildError(f"a source in the recipe of {self.name} has no folder")
             if "url" in extra and "sha256" in extra:
                 archive = download(extra["url"], extra["sha256"], work, sources)
+            elif {"crate", "version", "sha256"} <= extra.keys():
+                archive = crate(extra["crate"], extra["version"], extra["sha256"], work, sources)
             elif "name" in extra and "version" in extra:
                 archive = fetch(python, extra["name"], extra["version"], extra.get("sha256"), work)
             else:
                 raise BuildError(
                     f"the source {extra['folder']} in the recipe of {self.name} needs url and "
-                    "sha256, or name and version"
+                    "sha256, or name and version, or crate, version and sha256"
                 )
             archives.append((archive, inside(work, extra["folder"])))
         if not self.modules:
@@ -189,6 +191,50 @@ def download(url, sha256, work, sources):
         ) from problem
     check_hash(path, sha256)
     return path
+
+
+def crate(name, version, sha256, work, sources):
+    """Gets the archive of a crate, from the folder `sources` or by cargo, and checks its hash."""
+    file = f"{name}-{version}.crate"
+    path = work / "download" / file
+    if path.exists():
+        raise BuildError(f"the recipe has two sources with the name {file}")
+    if sources and Path(sources, file).is_file():
+        found = Path(sources, file)
+    else:
+        found = from_cargo(name, version, file, work)
+    path.parent.mkdir(parents=True, exist_ok=True)
+    shutil.copyfile(found, path)
+    check_hash(path, sha256)
+    return path
+
+
+def from_cargo(name, version, file, work):
+    """Returns a crate's archive among those that cargo has downloaded."""
+    home = Path(os.environ.get("CARGO_HOME") or "~/.cargo").expanduser()
+
+    def kept():
+        return next(home.glob(f"registry/cache/*/{file}"), None)
+
+    if kept() is None:
+        if shutil.which("cargo") is None:
+            raise BuildError(
+                f"cargo downloads the crate {name}: install Rust, or give --sources a directory "
+                f"that has {file}"
+            )
+        # cargo downloads only what a package depends on.
+        package = work / "crates" / name
+        (package / "src").mkdir(parents=True)
+        (package / "src/lib.rs").touch()
+        (package / "Cargo.toml").write_text(
+            f'[package]\nname = "sources"\nversion = "0.0.0"\n'
+            f'[dependencies]\n{name} = "={version}"\n'
+        )
+        output_of(["cargo", "fetch", "--quiet"], cwd=package)
+    found = kept()
+    if found is None:
+        raise BuildError(f"cargo has not kept {file} in {home}; give --sources a directory with it")
+    return found
 
 
 def sha256_of(path):

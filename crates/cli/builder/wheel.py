@@ -17,10 +17,11 @@ PLATFORM = "belljar_wasm32"
 TAGS = {"__cpp_exception", "__c_longjmp"}
 
 
-def finish(wheel, here, out):
+def finish(wheel, here, out, licenses=None):
     """Checks a wheel and writes it with the sandbox's names and tags.
 
-    `here` are the names of the artifact that an extension may use.
+    `here` are the names of the artifact that an extension may use. `licenses` are license files of
+    further sources, by the names that they get.
     """
     with zipfile.ZipFile(wheel) as archive:
         files = {i.filename: archive.read(i) for i in archive.infolist() if not i.is_dir()}
@@ -45,6 +46,8 @@ def finish(wheel, here, out):
         problems.append("the wheel has no extension module: the package is pure Python")
     if problems:
         raise BuildError("the package does not fit into the sandbox:\n  " + "\n  ".join(problems))
+    for name, path in (licenses or {}).items():
+        renamed[f"{info}/licenses/{name}"] = path.read_bytes()
     distribution, version = info.removesuffix(".dist-info").rsplit("-", 1)
     python = "cp315"
     if "-abi3-" in wheel.name:

@@ -1,9 +1,11 @@
 """Tests of the builder that need no compiler."""
 
 import base64
+import configparser
 import csv
 import hashlib
 import io
+import json
 import sys
 import tarfile
 import tomllib
@@ -22,7 +24,7 @@ import rust
 import toolchain
 import wasm
 import wheel
-from build import refuse_failures, wanted
+from build import build_environment, refuse_failures, settings_of, wanted
 
 
 def section(kind, body, name=None):
@@ -104,6 +106,14 @@ def test_a_wheel_gets_the_names_of_the_sandbox(tmp_path):
     assert "Tag: cp315-cp315-belljar_wasm32" in text
     digest = base64.urlsafe_b64encode(hashlib.sha256(module).digest()).rstrip(b"=").decode()
     assert ["x/_y.cpython-315-belljar_wasm32.wasm", f"sha256={digest}", str(len(module))] in rows
+
+
+def test_a_wheel_has_the_licenses_of_further_sources(tmp_path):
+    made = packed(tmp_path / "x-1-cp311-cp311-linux.whl", {"x.so": extension(), **INFO})
+    (tmp_path / "COPYING").write_text("LGPL")
+    out = wheel.finish(made, set(), tmp_path, {"geos/COPYING": tmp_path / "COPYING"})
+    with zipfile.ZipFile(out) as archive:
+        assert archive.read("x-1.dist-info/licenses/geos/COPYING") == b"LGPL"
 
 
 @pytest.mark.parametrize(
@@ -224,6 +234,49 @@ def test_an_incomplete_source_is_refused(tmp_path, source, problem):
         plan(source=source).unpack(tmp_path, None, None)
 
 
+def test_a_crate_is_downloaded_by_cargo_unless_it_is_there(tmp_path, monkeypatch):
+    monkeypatch.setenv("CARGO_HOME", str(tmp_path / "cargo"))
+    monkeypatch.setattr(recipe.shutil, "which", lambda _: "cargo")
+    kept = tmp_path / "cargo/registry/cache/registry-1"
+    asked = []
+
+    def cargo(command, cwd):
+        asked.append(tomllib.loads((cwd / "Cargo.toml").read_text())["dependencies"])
+        kept.mkdir(parents=True)
+        (kept / "geos-src-1.2.crate").write_bytes(b"x")
+
+    monkeypatch.setattr(recipe, "output_of", cargo)
+    digest = hashlib.sha256(b"x").hexdigest()
+    for number in (1, 2):
+        made = recipe.crate("geos-src", "1.2", digest, tmp_path / f"work-{number}", None)
+        assert made.read_bytes() == b"x"
+        assert asked == [{"geos-src": "=1.2"}]
+    with pytest.raises(toolchain.BuildError, match="SHA-256"):
+        recipe.crate("geos-src", "1.2", "0" * 64, tmp_path / "work-3", None)
+
+
+def test_a_crate_may_be_in_the_folder_of_sources(tmp_path, monkeypatch):
+    monkeypatch.setenv("CARGO_HOME", str(tmp_path / "cargo"))
+    monkeypatch.setattr(recipe.shutil, "which", lambda _: None)
+    digest = hashlib.sha256(b"x").hexdigest()
+    with pytest.raises(toolchain.BuildError, match="cargo downloads the crate a"):
+        recipe.crate("a", "1", digest, tmp_path / "work", tmp_path)
+    (tmp_path / "a-1.crate").write_bytes(b"x")
+    assert recipe.crate("a", "1", digest, tmp_path / "work", tmp_path).read_bytes() == b"x"
+
+
+def test_a_source_is_a_crate_with_version_and_hash(tmp_path, monkeypatch):
+    monkeypatch.setattr(recipe, "crate", lambda *given: given[:3])
+    monkeypatch.setattr(recipe, "unpack", lambda archive, to: pytest.fail(repr(archive)))
+    monkeypatch.setattr(recipe, "fetch", lambda *_: toolchain.HERE / "build.py")
+    source = {"crate": "a", "version": "1", "sha256": "b", "folder": "a"}
+    with pytest.raises(pytest.fail.Exception, match="'a', '1', 'b'"):
+        plan(source=[source]).unpack(tmp_path, None, None)
+    del source["sha256"]
+    with pytest.raises(toolchain.BuildError, match="needs url and sha256, or name and version, or"):
+        plan(source=[source]).unpack(tmp_path, None, None)
+
+
 def test_two_sources_with_one_name_are_refused(tmp_path):
     (tmp_path / "a.tar").write_bytes(b"x")
     digest = hashlib.sha256(b"x").hexdigest()
@@ -260,6 +313,22 @@ def test_only_names_that_the_engine_finds_are_offered():
     data = toolchain.objects_of_engine(["ValueError"])
     assert {"PyExc_ValueError", "PyLong_Type", "errno", "Py_Version"} <= data
     assert "PyExc_KeyError" not in data
+
+
+def test_meson_compiles_for_the_sandbox(tmp_path):
+    chain = nullcontext()
+    chain.tools, chain.environment = tmp_path / "chain.json", {"PATH": "/bin"}
+    chain.tools.write_text(json.dumps({"zig": "zig", "include": ["/include"], "libraries": []}))
+    given = plan(settings={"setup-args": ["-Dx=y"], "z": "1"})
+    build_environment(chain, given, tmp_path)
+    read = configparser.ConfigParser()
+    read.read(tmp_path / "cross.ini")
+    assert read["binaries"]["c"] == f"'{tmp_path / 'tools/cc'}'"
+    assert read["host_machine"]["cpu_family"] == "'wasm32'"
+    cross = f"--cross-file={tmp_path / 'cross.ini'}"
+    settings = settings_of(given, "mesonpy", tmp_path)
+    assert settings == {"setup-args": [cross, "-Dx=y"], "z": "1"}
+    assert settings_of(given, "setuptools.build_meta", tmp_path) == given.settings
 
 
 def test_a_build_that_goes_on_without_an_extension_is_refused(tmp_path):

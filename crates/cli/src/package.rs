@@ -115,6 +115,7 @@ const FILES: &[(&str, &str)] = &files![
     "recipes/cramjam.toml",
     "recipes/numexpr.toml",
     "recipes/pyyaml.toml",
+    "recipes/rapidfuzz.toml",
     "recipes/xxhash.toml",
     "target/sitecustomize.py",
 ];

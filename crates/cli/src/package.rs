@@ -112,6 +112,7 @@ const FILES: &[(&str, &str)] = &files![
     "recipes/_decimal.c",
     "recipes/_decimal.toml",
     "recipes/_zstd.toml",
+    "recipes/bottleneck.toml",
     "recipes/cramjam.toml",
     "recipes/numexpr.toml",
     "recipes/pyyaml.toml",

@@ -313,6 +313,34 @@ def test_fonts_are_kept_without_their_files(runs):
     assert done.value() == [[], True, True]
 
 
+def test_a_font_has_the_size_that_was_set_last(runs):
+    done = runs(
+        PLOT + "from matplotlib.font_manager import findfont, get_font\n"
+        "import matplotlib.ft2font as ft\n"
+        "def heights(set_size):\n"
+        "    other = get_font(findfont('cmr10'))\n"
+        "    font = get_font([findfont('cmr10'), findfont('DejaVu Sans')])\n"
+        "    set_size(font, 12, 100)\n"
+        "    [first], [second] = font._layout('a', ft.LoadFlags.DEFAULT), "
+        "font._layout('\\u044f', ft.LoadFlags.DEFAULT)\n"
+        "    assert second.ft_object is not font\n"
+        "    def look():\n"
+        "        return [one.ft_object.load_glyph(one.glyph_index).height\n"
+        "                for one in (first, second)]\n"
+        "    found = [look()]\n"
+        "    for one, size, dpi in [(font, 12.0, 100.0), (second.ft_object, 30, 100),\n"
+        "                           (font, 12, 100), (other, 30, 100), (font, 24, 100),\n"
+        "                           (font, 24, 50), (font, 24, 50)]:\n"
+        "        set_size(one, size, dpi); found.append(look())\n"
+        "    return found\n"
+        "result = [heights(ft.FT2Font.set_size), heights(ft.FT2Font.set_size.__wrapped__)]"
+    )
+    assert done.status()["status"] == "ok", done.stderr
+    ours, usual = done.value()
+    assert ours == usual
+    assert len({tuple(one) for one in usual}) == 3
+
+
 STAND_IN = """\
 import sys, types
 

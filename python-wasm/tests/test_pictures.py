@@ -162,3 +162,44 @@ def test_one_drawing_unless_more_may_come_of_it(runs):
     assert plain == resolution == 1
     assert watched == 2
     assert arranged == tight + 1
+
+
+def test_a_layout_that_is_done_needs_no_drawing_after_saving(runs):
+    done = runs(
+        PLOT + "def draws(prepare):\n"
+        "    fig = draw(); prepare(fig); drawn = []\n"
+        "    fig.canvas.draw_idle = lambda: drawn.append(1)\n"
+        "    plt.savefig('x.png', dpi=200); plt.close(); return len(drawn)\n"
+        "result = [draws(lambda fig: fig.tight_layout()),\n"
+        "          draws(lambda fig: fig.set_layout_engine('tight'))]"
+    )
+    assert done.value() == [0, 1]
+
+
+# How the code goes on after `fig.savefig('a.png')`, and whether the capture is the file.
+ENDS = {
+    "nothing": ("fig.savefig('a.png')", True),
+    "shown": ("fig.savefig('a.png')\nname = 'x'\nprint(f'{name}')\nplt.show()", True),
+    "resolution": ("fig.savefig('a.png', dpi=50)\nplt.show()", False),
+    "tight": ("fig.savefig('a.png', bbox_inches='tight')", False),
+    "label": (
+        "label = fig.axes[0].get_xticklabels()[1]\nfig.savefig('a.png')\nlabel.set_color('red')",
+        False,
+    ),
+    "setting": (
+        "with plt.rc_context({'savefig.facecolor': 'red'}): fig.savefig('a.png')",
+        False,
+    ),
+    "overwritten": ("fig.savefig('a.png')\nopen('a.png', 'w').write('x')", False),
+}
+
+
+@pytest.mark.parametrize("end", ENDS)
+def test_a_capture_shows_the_figure_as_it_is(runs, end):
+    code, is_same = ENDS[end]
+    done = runs(PLOT + "fig = draw()\n" + code)
+    assert done.status()["status"] == "ok", done.stderr
+    saved = (runs.workspace / "a.png").read_bytes()
+    captured = (runs.workspace / "plots/plot_1.png").read_bytes()
+    assert (saved == captured) == is_same
+    assert chunks(captured)

@@ -13,7 +13,7 @@ from os import PathLike as _PathLike
 from os import fspath as _fspath
 from warnings import catch_warnings as _catch_warnings
 
-from _belljar.display import bundles, charts, displays
+from _belljar.display import bundles, charts, displays, drawings
 from _belljar.protocol import guard, paths, streams
 from _belljar.protocol.door import decode, send
 from _belljar.protocol.inspecting import is_kind, text_of, type_name
@@ -59,10 +59,11 @@ STATE = _State()
 class _Picture:
     """Replaces a figure's `stale_callback` until it is called: until the figure changes."""
 
-    __slots__ = ("path", "run", "shown", "usual")
+    __slots__ = ("drawing", "path", "run", "shown", "usual")
 
-    def __init__(self, path, shown, usual):
+    def __init__(self, path, shown, drawing, usual):
         self.path = path  # of the file, if it is one
+        self.drawing = None if shown else drawing  # what a capture would draw, if that is known
         self.run = STATE.run
         self.shown = shown  # it was captured, and not only saved by the code
         self.usual = usual
@@ -79,14 +80,15 @@ def picture_of(figure):
     return found if type(found) is _Picture and found.run is STATE.run else None
 
 
-def _pictured(figure, before, path, shown):
+def _pictured(figure, before, path, shown, drawing=None):
     """Record a picture of the current state, in addition to one from `before`."""
     usual = getattr(figure, "stale_callback", None)
     if type(usual) is _Picture:
         usual = usual.usual
     if before is not None:
         path, shown = before.path or path, shown or before.shown
-    figure.stale_callback = _Picture(path, shown, usual)
+        drawing = drawing or before.drawing
+    figure.stale_callback = _Picture(path, shown, drawing, usual)
 
 
 def begin(options, roots, session):
@@ -195,12 +197,15 @@ def _library_class(module, name):
     return found if issubclass(type(found), type) else None
 
 
-def capture(figure, kind="display", name=None):
-    """Draw a matplotlib figure, write it as the next plot, and display it."""
+def capture(figure, kind="display", name=None, drawn=None):
+    """Draw a matplotlib figure, write it as the next plot, and display it.
+
+    `drawn`: the format and bytes, if it is drawn already.
+    """
     if STATE.options is None or not _may_add():
         return
     before = picture_of(figure)
-    form, drawn = _drawn(figure)
+    form, drawn = drawn or _drawn(figure, before)
     saves = STATE.saves and kind != "result"
     STATE.displayed[id(figure)] = (figure, drawn, saves)
     forms = _figure_forms(figure, form, drawn)
@@ -225,16 +230,18 @@ def capture_changed(figure):
     if picture is not None and picture.shown:
         form, drawn = STATE.options["format"], before
     else:
-        form, drawn = _drawn(figure)
+        form, drawn = _drawn(figure, picture)
     if drawn != before:
-        capture(figure)
+        capture(figure, drawn=(form, drawn))
     elif STATE.saves and not saved and _may_add():
         write({form: drawn})
 
 
-def _drawn(figure):
-    """The figure's format and bytes."""
+def _drawn(figure, before):
+    """The figure's format and bytes. `before`: earlier pictures of its current state."""
     kind = STATE.options["format"]
+    if before is not None and before.drawing is not None and kind == "png":
+        return kind, before.drawing
     options = {"format": kind}
     if STATE.options["dpi"] is not None:
         options["dpi"] = STATE.options["dpi"]
@@ -368,10 +375,10 @@ def _write_file(path, data):
         raise
 
 
-def saved(figure, before, target, kind):
+def saved(figure, before, target, kind, options):
     """Report a figure that the code saved itself, in a format that its name may lack.
 
-    `before`: earlier pictures of the same figure in this run.
+    `before`: earlier pictures of the same figure in this run. `options`: None, or how it was saved.
     """
     if not STATE.saves or STATE.capturing:
         return
@@ -389,5 +396,8 @@ def saved(figure, before, target, kind):
         inside = path.removeprefix(f"{root.rstrip('/')}/")
         if inside != path:
             _send_plot(inside, False, before)
-            _pictured(figure, before, inside, False)
+            drawing = None
+            if options is not None:
+                drawing = drawings.read(figure, path, options, STATE.options["dpi"])
+            _pictured(figure, before, inside, False, drawing)
             return

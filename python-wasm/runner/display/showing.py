@@ -3,7 +3,7 @@
 import functools
 import sys
 
-from _belljar.display import figures, pictures
+from _belljar.display import drawings, figures, pictures
 from _belljar.protocol import guard, hooks
 from _belljar.source import originals
 
@@ -46,7 +46,7 @@ def _patch_canvas(module):
         before = figures.picture_of(self.figure)
         result = original(self, filename, *args, **kwargs)
         kind = kwargs.get("format") or self.get_default_filetype()
-        figures.saved(self.figure, before, filename, kind)
+        figures.saved(self.figure, before, filename, kind, None if args else kwargs)
         return result
 
     module.FigureCanvasBase.print_figure = _as_part_of(module, print_figure)
@@ -137,7 +137,7 @@ def _patch_pyplot(module):
         _redraw(figure, kwargs)
         return result
 
-    module.show = show
+    module.show = drawings.STATE.show = show
     module.savefig = _as_part_of(module, savefig)
     originals.learn()
 
@@ -150,12 +150,11 @@ def _redraw(figure, options):
     canvas = figure.canvas
     module = sys.modules.get("matplotlib.backends.backend_agg")
     agg = getattr(module, "FigureCanvasAgg", None)
-    is_watched = canvas.callbacks.callbacks.get("draw_event")
-    is_arranged = figure.get_layout_engine() is not None and _resolution(options) not in (
+    is_rearranged = drawings.is_arranged(figure) and _resolution(options) not in (
         "figure",
         figure.dpi,
     )
-    if type(canvas) is agg and not is_watched and not is_arranged:
+    if type(canvas) is agg and not drawings.is_watched(canvas) and not is_rearranged:
         canvas._belljar_due = True
     else:
         canvas.draw_idle()

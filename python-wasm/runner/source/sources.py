@@ -202,6 +202,11 @@ def parts(root):
     return found
 
 
+def is_root(code):
+    """Whether it is the current code itself, not a function in it."""
+    return bool(_programs) and _programs[-1][0] is code
+
+
 def is_current(code):
     """Whether it belongs to the current code, not to an earlier run of the session."""
     return bool(_programs) and _contains(_programs[-1][0], code)

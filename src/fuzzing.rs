@@ -18,6 +18,16 @@ pub fn call_tools(frames: &[u8]) -> usize {
     crate::sandbox::calls::answer_frames(frames)
 }
 
+/// Answers a frame that asks to decompress or compress. Returns the size of the result, if there is
+/// one.
+///
+/// # Panics
+///
+/// If compressed data cannot be decompressed again.
+pub fn convert(frame: &[u8]) -> Option<usize> {
+    crate::sandbox::convert_frame(frame)
+}
+
 /// Checks a document that a run wrote: the bytes of a file with that name.
 #[must_use]
 pub fn check_document(name: &str, bytes: &[u8]) -> Option<String> {

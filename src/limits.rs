@@ -73,6 +73,9 @@ pub(crate) const MAX_SUBSCRIPTIONS: i32 = 1024;
 
 /// Maximum size of a guest's frame, in bytes.
 pub(crate) const MAX_FRAME: usize = 16 << 20;
+/// Maximum size of data that the host decompresses or compresses in one call, and of the result, in
+/// bytes.
+pub(crate) const MAX_CODEC_BYTES: usize = 64 << 20;
 /// Maximum number of a guest's frames in one run.
 pub(crate) const MAX_FRAMES: u64 = 100_000;
 /// Maximum number of plots in one run.

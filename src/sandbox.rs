@@ -3,6 +3,7 @@
 pub(crate) mod calls;
 mod capture;
 mod clock;
+mod codecs;
 pub(crate) mod control;
 #[cfg(test)]
 pub(crate) mod counted_calls;
@@ -20,6 +21,7 @@ mod output;
 mod preopens;
 mod recorder;
 mod relay;
+mod reply;
 mod state;
 mod stdin;
 mod sync;
@@ -32,6 +34,8 @@ use wasmtime::{Memory, Store, TypedFunc, Val};
 
 pub(crate) use capture::Kept;
 pub(crate) use clock::{Resolution, SeededBytes, SteppingClock};
+#[cfg(feature = "fuzzing")]
+pub(crate) use codecs::answer_frame as convert_frame;
 pub(crate) use control::{Control, StopReason};
 pub(crate) use door::{Answer, Host};
 pub(crate) use drive::{Budget, Driven, Ended, RUN, Turn};

@@ -5,8 +5,8 @@ use std::fs;
 use std::path::Path;
 
 use belljar::fuzzing::{
-    call_tools, check_document, check_image_head, checkpoint_of, parse_checkpoint, parse_frame,
-    parse_value,
+    call_tools, check_document, check_image_head, checkpoint_of, convert, parse_checkpoint,
+    parse_frame, parse_value,
 };
 use belljar::request::{HostPaths, RunRequest};
 use proptest::prelude::*;
@@ -144,6 +144,13 @@ fn typed_values_of_a_guest() {
     });
 }
 
+#[test]
+fn compressed_data_of_a_guest() {
+    withstands("codecs", |frame| {
+        convert(frame);
+    });
+}
+
 /// In the corpus of documents, the first byte selects the kind.
 #[test]
 fn documents_of_a_run() {
@@ -206,6 +213,7 @@ fn requests_are_written_as_they_were_read() {
 fn the_corpus_holds_good_and_bad() {
     let both = |verdicts: Vec<bool>| verdicts.contains(&true) && verdicts.contains(&false);
     assert!(both(corpus("frame").iter().map(|frame| parse_frame(frame)).collect()));
+    assert!(both(corpus("codecs").iter().map(|frame| convert(frame).is_some()).collect()));
     assert!(both(corpus("value").iter().map(|bytes| parse_value(bytes)).collect()));
     assert!(corpus("calls").iter().any(|frames| call_tools(frames) > 40));
     let read = |line: &Vec<u8>| serde_json::from_slice::<RunRequest>(line).is_ok();

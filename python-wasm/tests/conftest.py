@@ -16,8 +16,26 @@ from process import Runs
 RUNNER = pathlib.Path(__file__).parent.parent / "runner"
 
 
+_CODECS = {b"s": "snappy", b"r": "lz4_raw", b"f": "lz4", b"z": "zstd", b"b": "brotli"}
+
+
+def _convert(frame):
+    """What the host's codecs do, by pyarrow's."""
+    pyarrow = pytest.importorskip("pyarrow")
+    codec, size, data = _CODECS[frame[2:3]], int.from_bytes(frame[3:7], "little"), frame[7:]
+    assert 0 < size <= 64 << 20, "the host refuses this"
+    if frame[1:2] == b"c":
+        assert size == len(data)
+        return pyarrow.compress(data, codec, asbytes=True)
+    try:
+        # Unlike the host, pyarrow accepts a size that is too large.
+        return pyarrow.decompress(data, size, codec, asbytes=True)
+    except (OSError, ValueError):
+        return b""
+
+
 class Door:
-    """A mock host: stores the frames, or rejects them."""
+    """A mock host: stores the frames, or rejects them; it decompresses and compresses."""
 
     def __init__(self):
         self.frames = []
@@ -26,6 +44,8 @@ class Door:
     def call(self, data):
         if self.refuses:
             raise RuntimeError("the host refuses")
+        if data[:1] == b"z":
+            return _convert(data)
         self.frames.append((data[:1].decode(), json.loads(data[1:])))
         return b""
 

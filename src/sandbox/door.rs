@@ -2,8 +2,9 @@
 
 use wasmtime::{Caller, Extern, Linker, Memory};
 
-use super::State;
 use super::missing_code::Missing;
+use super::reply::{FAULT, allocate, finish};
+use super::{State, codecs};
 use crate::limits::{MAX_FRAME, MAX_FRAMES};
 use crate::sandbox::calls::{Calls, Wait};
 
@@ -11,10 +12,6 @@ use crate::sandbox::calls::{Calls, Wait};
 const COMPILED_CODE: u8 = b'm';
 /// The frame that asks for the size and usage of the guest's directories.
 const SPACE: &[u8] = b"q";
-
-// Return values that the guest's door module interprets.
-const ANSWERED: i32 = 0;
-const FAULT: i32 = -2;
 
 /// Answers a guest's frames. All frames are untrusted input.
 pub(crate) trait Host: Send {
@@ -49,6 +46,11 @@ pub(super) fn add_to_linker(linker: &mut Linker<State>) -> wasmtime::Result<()> 
                 };
                 let control = caller.data().control.clone();
                 control.breathe().await;
+                if opcode(&caller, memory, at) == Some(codecs::OPCODE) {
+                    let answered =
+                        codecs::answer(&mut caller, memory, (at, length), (out_at, out_length));
+                    return Ok(answered.await?.unwrap_or(FAULT));
+                }
                 let answer = answer(&mut caller, memory, at, length);
                 if let Some(watched) = caller.data().watched() {
                     watched.await;
@@ -72,6 +74,10 @@ pub(super) fn add_to_linker(linker: &mut Linker<State>) -> wasmtime::Result<()> 
         },
     )?;
     Ok(())
+}
+
+fn opcode(caller: &Caller<'_, State>, memory: Memory, at: u32) -> Option<u8> {
+    memory.data(caller).get(at as usize).copied()
 }
 
 fn answer(caller: &mut Caller<'_, State>, memory: Memory, at: u32, length: u32) -> Answer {
@@ -121,22 +127,8 @@ async fn deliver(
         Some((at, _)) => at,
         None => allocate(caller, length).await?,
     };
-    if at == 0 {
+    if at == 0 || memory.write(&mut *caller, at as usize, answer).is_err() {
         return Ok(FAULT);
     }
-    let written = memory
-        .write(&mut *caller, at as usize, answer)
-        .and_then(|()| memory.write(&mut *caller, out_at as usize, &at.to_le_bytes()))
-        .and_then(|()| memory.write(&mut *caller, out_length as usize, &length.to_le_bytes()));
-    Ok(if written.is_ok() { ANSWERED } else { FAULT })
-}
-
-/// Asks the guest for memory; 0 if it is out of memory.
-async fn allocate(caller: &mut Caller<'_, State>, length: u32) -> wasmtime::Result<u32> {
-    let Some(Extern::Func(allocate)) = caller.get_export("host_alloc") else {
-        return Ok(0);
-    };
-    let allocate = allocate.typed::<u32, u32>(&mut *caller)?;
-    // At least one byte: even an empty answer needs an address.
-    allocate.call_async(&mut *caller, length.max(1)).await
+    Ok(finish(caller, memory, (at, length), (out_at, out_length)))
 }

@@ -53,6 +53,22 @@ async fn more_fuel(caller: &mut Caller<'_, State>) -> i64 {
     more
 }
 
+/// Charges the guest for work that the host does for it. If its fuel is used up, it gets more as
+/// in [`add_to_linker`]'s function, which interrupts it at its limit.
+pub(super) async fn charge(caller: &mut Caller<'_, State>, units: u64) -> wasmtime::Result<()> {
+    let Some(fuel) = caller.data().meter.fuel else {
+        return Ok(());
+    };
+    let left = fuel.get(&mut *caller).i64().unwrap_or_default();
+    let left = left.saturating_sub(units.cast_signed());
+    fuel.set(&mut *caller, Val::I64(left))?;
+    if left < 0 {
+        let more = more_fuel(caller).await;
+        fuel.set(&mut *caller, Val::I64(left.saturating_add(more)))?;
+    }
+    Ok(())
+}
+
 /// Returns how many slices the guest needs to have fuel again: one, or more after a loop that did
 /// not check its fuel.
 fn slices_owed(caller: &mut Caller<'_, State>) -> i64 {

@@ -97,6 +97,7 @@ fn what_is_asked_and_what_comes_back() {
             count(MAX_VALUE_ITEMS)
         ),
         format!("| one frame to the host | {frame} |"),
+        format!("decompressed in one call | {} |", bytes(MAX_CODEC_BYTES)),
         format!(
             "| a checked document | {}, {} parts, {} relations, names of {}, {} of XML in a part, {} \
              attributes and {} levels of elements, {} objects of a PDF; all of a run, unpacked, {} |",
@@ -125,7 +126,7 @@ fn what_is_asked_and_what_comes_back() {
             bytes(MAX_TYPED_HEAD as u64),
             count(MAX_TYPED_ITEMS as u64)
         ),
-        format!("| frames in one run | {frames} |"),
+        format!("| frames in one run, beside those of tools and compression | {frames} |"),
         format!("| plots named in one run | {} |", count(MAX_PLOTS)),
         format!("| {MAX_DATAFRAMES}, and {} of text together |", bytes(MAX_DATAFRAME_BYTES)),
         format!("| what an interpreter printed when it gave up | {} |", bytes(MAX_FATAL_REPORT)),

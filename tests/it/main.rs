@@ -13,6 +13,7 @@ mod cache;
 mod caches;
 mod calls;
 mod case;
+mod codecs;
 mod contract;
 mod determinism;
 mod dialect;

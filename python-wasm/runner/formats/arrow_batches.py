@@ -2,16 +2,14 @@
 
 import io
 
-from _belljar.formats import flatbuffers, lz4
+from _belljar.formats import codecs, flatbuffers
 from _belljar.formats.arrow_schema import Schema, check_version
 
 _MAGIC, _OLD_MAGIC = b"ARROW1", b"FEA1"
 _CONTINUED = 0xFFFFFFFF
 _SCHEMA, _DICTIONARY, _BATCH = 1, 2, 3
 _V5 = 4
-_LZ4, _ZSTD = 0, 1
-# The maximum compression ratio of LZ4.
-_MAX_RATIO = 255
+_CODECS = (codecs.LZ4, codecs.ZSTD)
 _MAX_ROWS = (1 << 31) - 1
 
 
@@ -202,20 +200,15 @@ class Batch:
         data = memoryview(data)[8:]
         if length == -1:
             return data
-        if not 0 <= length <= _MAX_RATIO * len(data):
+        if length < 0:
             raise ValueError(f"a buffer of the Arrow data says that it has {length} bytes")
-        return lz4.decompress(data, length) if length else b""
+        return codecs.decompress(self._codec, data, length)
 
 
 def _codec(table):
     if table is None:
         return None
     codec = table.number(0, "<B")
-    if codec == _ZSTD:
-        raise ValueError(
-            "the Arrow data are compressed with ZSTD, which cannot be read here: write them with "
-            'compression="uncompressed" or "lz4"'
-        )
-    if codec != _LZ4 or table.number(1, "<B") != 0:
+    if codec >= len(_CODECS) or table.number(1, "<B") != 0:
         raise ValueError(f"the Arrow data are compressed in a way that is not known ({codec})")
-    return codec
+    return _CODECS[codec]

@@ -2,7 +2,7 @@
 
 import sys
 
-from _belljar.formats import reframing
+from _belljar.formats import codecs, reframing
 from _belljar.formats.flatbuffers import Vector
 
 _modules = sys.modules
@@ -59,6 +59,26 @@ class Body:
         gap = -len(data) % _ALIGNMENT
         self.parts += (data, bytes(gap))
         self.size += len(data) + gap
+
+    def packed(self, codec):
+        """The same with compressed buffers, each behind its length."""
+        found = Body(self.rows)
+        found.nodes = self.nodes
+        for data in self.parts[::2]:
+            found.add(_packed(codec, data))
+        return found
+
+
+def _packed(codec, data):
+    if not len(data):
+        return data
+    # Marks a buffer that is not compressed.
+    length, packed = -1, data
+    if len(data) <= codecs.LIMIT:
+        smaller = codecs.compress(codec, data)
+        if len(smaller) < len(data):
+            length, packed = len(data), smaller
+    return b"".join((length.to_bytes(8, "little", signed=True), packed))
 
 
 def _put(body, column, values, valid):

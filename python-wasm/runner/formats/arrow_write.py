@@ -1,13 +1,16 @@
-"""Writes a DataFrame as a Feather file: Arrow's file format, uncompressed."""
+"""Writes a DataFrame as a Feather file: Arrow's file format."""
 
 import json
 import operator
 
-from _belljar.formats import columnar, flatbuffers
+from _belljar.formats import codecs, columnar, flatbuffers
 from _belljar.formats.arrow_columns import Body, Prepared
 from _belljar.formats.flatbuffers import Vector
 
-_CODECS = (None, "uncompressed", "lz4")
+# Numbers of the codecs in the format, and their names for the host.
+_CODECS = {
+    None: (0, codecs.LZ4), "uncompressed": None, "lz4": (0, codecs.LZ4), "zstd": (1, codecs.ZSTD)
+}  # fmt: skip
 _BATCH_ROWS = 1 << 16
 _V5 = ("<h", 4)
 _SCHEMA, _DICTIONARY, _BATCH = 1, 2, 3
@@ -22,8 +25,9 @@ class Content:
         if compression not in _CODECS:
             raise ValueError(
                 f"Feather files cannot be compressed with {compression!r} here: take "
-                '"uncompressed" or "lz4"'
+                '"lz4", "zstd" or "uncompressed"'
             )
+        self._codec = _CODECS[compression]
         self._rows = len(frame)
         self._batch_rows = _BATCH_ROWS if chunksize is None else operator.index(chunksize)
         if self._batch_rows < 1:
@@ -44,14 +48,16 @@ class Content:
         for place, column in enumerate(self._columns):
             body = column.dictionary()
             if body is not None:
-                header = {0: ("<q", place), 1: _batch(body)}
+                body = self._packed(body)
+                header = {0: ("<q", place), 1: self._batch(body)}
                 dictionaries.append(out.message(_DICTIONARY, header, body))
         for start in range(0, self._rows, self._batch_rows):
             count = min(self._batch_rows, self._rows - start)
             body = Body(count)
             for column in self._columns:
                 column.put(body, start, count)
-            batches.append(out.message(_BATCH, _batch(body), body))
+            body = self._packed(body)
+            batches.append(out.message(_BATCH, self._batch(body), body))
         out.put(_END)
         form = "<qi4xq"
         footer = flatbuffers.put(
@@ -59,11 +65,15 @@ class Content:
         )
         out.put(footer + len(footer).to_bytes(4, "little") + _MAGIC)
 
+    def _batch(self, body):
+        codec = None if self._codec is None else {0: ("<B", self._codec[0])}
+        return {
+            0: ("<q", body.rows), 1: Vector(body.nodes, "<qq"), 2: Vector(body.buffers, "<qq"),
+            3: codec,
+        }  # fmt: skip
 
-def _batch(body):
-    return {
-        0: ("<q", body.rows), 1: Vector(body.nodes, "<qq"), 2: Vector(body.buffers, "<qq")
-    }  # fmt: skip
+    def _packed(self, body):
+        return body if self._codec is None else body.packed(self._codec[1])
 
 
 class _Output:

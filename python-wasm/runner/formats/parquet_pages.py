@@ -3,7 +3,7 @@
 import sys
 import zlib
 
-from _belljar.formats import parquet_values, snappy, thrift
+from _belljar.formats import codecs, parquet_values, thrift
 
 _modules = sys.modules
 _DATA, _INDEX, _DICTIONARY, _DATA_2 = range(4)
@@ -11,6 +11,8 @@ _PLAIN, _PLAIN_DICTIONARY, _RLE, _DELTA, _DELTA_LENGTH, _DELTA_TEXT, _CODES, _SP
     0, 2, 3, 5, 6, 7, 8, 9,
 )  # fmt: skip
 _CODECS = ("UNCOMPRESSED", "SNAPPY", "GZIP", "LZO", "BROTLI", "LZ4", "ZSTD", "LZ4_RAW")
+_GZIP, _OLD_LZ4 = 2, 5
+_BY_HOST = {1: codecs.SNAPPY, 4: codecs.BROTLI, 6: codecs.ZSTD, 7: codecs.LZ4_BLOCK}
 _PAGE_LIMIT = 1 << 31
 
 
@@ -29,7 +31,7 @@ class Chunk:
 
 
 def check_codec(codec, name):
-    if codec in (0, 1, 2):
+    if codec in (0, _GZIP, _OLD_LZ4) or codec in _BY_HOST:
         return
     codec = _CODECS[codec] if 0 <= codec < len(_CODECS) else codec
     raise ValueError(
@@ -43,8 +45,10 @@ def _decompress(data, codec, size):
         raise ValueError(f"a page of the Parquet file says that it has {size} bytes")
     if codec == 0:
         return data
-    if codec == 1:
-        return snappy.decompress(data, size)
+    if codec in _BY_HOST:
+        return codecs.decompress(_BY_HOST[codec], data, size)
+    if codec == _OLD_LZ4:
+        return codecs.decompress_old_lz4(data, size)
     try:
         # One byte more, to detect data that is longer than declared.
         found = zlib.decompressobj(31).decompress(data, size + 1)

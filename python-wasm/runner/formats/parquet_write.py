@@ -4,14 +4,19 @@ import json
 import operator
 import zlib
 
-from _belljar.formats import columnar, parquet_values, snappy, thrift
+from _belljar.formats import codecs, columnar, parquet_values, thrift
 from _belljar.formats.parquet_columns import Prepared
 from _belljar.formats.thrift import binary, fields, i32, i64, many
 
-_CODECS = {None: 0, "none": 0, "uncompressed": 0, "snappy": 1, "gzip": 2}
+_CODECS = {
+    None: 0, "none": 0, "uncompressed": 0, "snappy": 1, "gzip": 2, "zstd": 6, "lz4": 7, "lz4_raw": 7
+}  # fmt: skip
+_BY_HOST = {1: codecs.SNAPPY, 6: codecs.ZSTD, 7: codecs.LZ4_BLOCK}
 _PLAIN, _RLE, _CODES = 0, 3, 8
 _GROUP_ROWS = 1 << 20
 _PAGE_ROWS = 1 << 17
+# Larger pages are divided, unless they have one row.
+_PAGE_BYTES = 1 << 24
 _OPTIONAL = 1
 
 
@@ -23,7 +28,7 @@ class Content:
         if codec not in _CODECS:
             raise ValueError(
                 f"Parquet files cannot be compressed with {compression!r} here: "
-                'take "snappy", "gzip" or None'
+                'take "snappy", "gzip", "zstd", "lz4" or None'
             )
         self._codec = _CODECS[codec]
         self._rows = len(frame)
@@ -88,11 +93,16 @@ class _Output:
             self._page(2, part.dictionary_size, part.dictionary, 7, {2: i32(_PLAIN)})
         first = self.at
         encoding = _PLAIN if part.dictionary is None else _CODES
-        for at in range(0, count, _PAGE_ROWS):
-            size = min(_PAGE_ROWS, count - at)
+        kinds = {2: i32(encoding), 3: i32(_RLE), 4: i32(_RLE)}
+        at, size = 0, min(_PAGE_ROWS, count)
+        while at < count:
+            size = min(size, count - at)
             page = part.page(at, size)
-            kinds = {2: i32(encoding), 3: i32(_RLE), 4: i32(_RLE)}
+            if len(page) > _PAGE_BYTES and size > 1:
+                size //= 2
+                continue
             self._page(0, size, page, 5, kinds)
+            at += size
         described = {
             1: i32(prepared.kind),
             2: many([i32(encoding), i32(_RLE)] + [i32(_PLAIN)] * (encoding != _PLAIN)),
@@ -112,6 +122,6 @@ class _Output:
         self.put(packed)
 
     def _compressed(self, data):
-        if self._codec == 1:
-            return snappy.compress(data)
+        if self._codec in _BY_HOST:
+            return codecs.compress(_BY_HOST[self._codec], data)
         return zlib.compress(data, wbits=31) if self._codec == 2 else data

@@ -103,6 +103,9 @@ def categorical(codes, categories, ordered, is_text):
     pandas = _modules["pandas"]
     if is_text:
         categories = pandas.Index(categories, dtype="str")
+    elif categories.dtype == "f2":
+        # pandas has no index of them.
+        categories = categories.astype("f4")
     return pandas.Categorical.from_codes(codes, categories, ordered=ordered)
 
 

@@ -107,6 +107,17 @@ def receive(op):
         raise MemoryError from None
 
 
+def convert(how, size, data):
+    """The host's decompression or compression of data that have `size` bytes when decompressed.
+
+    Empty if the data are invalid.
+    """
+    try:
+        return _call(b"".join((b"z", how, size.to_bytes(4, "little"), data)))
+    except OSError:
+        raise MemoryError from None
+
+
 def ask(question):
     """The host's reply to a question that is not a frame of the run."""
     return decode(_call(question))

@@ -61,11 +61,11 @@ for wrong in (b"ARROW1" * 9, b"FEA1" * 9, b"nothing"):
     except ValueError as error:
         print(error)
 try:
-    frame.to_feather("out.feather", compression="zstd")
+    frame.to_feather("out.feather", compression="brotli")
 except ValueError as error:
     print(error)
 pd.read_feather("out.feather", dtype_backend="pyarrow")
 
 # expect kind: "exception"
 # expect hint has: ["Feather"]
-# expect stdout: "key,city,n,x,when,day,kind\na,Rome,1,0.5,2020-01-01 12:00:00,2020-01-02,u\nb,Oslo,2,,2020-01-01 12:00:00,2020-01-02,v\nc,,3,1.5,2020-01-01 12:00:00,2020-01-02,u\nd,Rome,4,2.5,2020-01-01 12:00:00,2020-01-02,v\ne,Rome,5,3.5,2020-01-01 12:00:00,2020-01-02,u\nf,Oslo,1099511627776,4.5,2020-01-01 12:00:00,2020-01-02,v\n['str', 'int64', 'float64', 'datetime64[us]', 'object', 'category'] date\nTrue\nTrue True\nTrue True\nTrue True\n[2, 'v']\nnot an Arrow file: it does not end like one, and may be cut off\na Feather file of version 1, which cannot be read here: write it with version=2\nnot Arrow data: neither a Feather or Arrow file nor a stream\nFeather files cannot be compressed with 'zstd' here: take \"uncompressed\" or \"lz4\"\n"
+# expect stdout: "key,city,n,x,when,day,kind\na,Rome,1,0.5,2020-01-01 12:00:00,2020-01-02,u\nb,Oslo,2,,2020-01-01 12:00:00,2020-01-02,v\nc,,3,1.5,2020-01-01 12:00:00,2020-01-02,u\nd,Rome,4,2.5,2020-01-01 12:00:00,2020-01-02,v\ne,Rome,5,3.5,2020-01-01 12:00:00,2020-01-02,u\nf,Oslo,1099511627776,4.5,2020-01-01 12:00:00,2020-01-02,v\n['str', 'int64', 'float64', 'datetime64[us]', 'object', 'category'] date\nTrue\nTrue True\nTrue True\nTrue True\n[2, 'v']\nnot an Arrow file: it does not end like one, and may be cut off\na Feather file of version 1, which cannot be read here: write it with version=2\nnot Arrow data: neither a Feather or Arrow file nor a stream\nFeather files cannot be compressed with 'brotli' here: take \"lz4\", \"zstd\" or \"uncompressed\"\n"

@@ -145,7 +145,8 @@ class Column:
             codes = parquet_values.hybrid(body[1:], bits, count)
             if count and int(codes.max()) >= len(dictionary):
                 raise ValueError(f"column {self.name!r} refers to missing dictionary entries")
-            return codes
+            # As numpy's indices are in 32 bits.
+            return codes.view("i4")
         if encoding == _RLE and kind == parquet_values.BOOLEAN:
             return parquet_values.hybrid(body[4:], 1, count).astype(bool)
         if encoding == _DELTA and kind in (parquet_values.INT32, parquet_values.INT64):

@@ -110,7 +110,7 @@ def _dense(chunks, leaf):
         if chunk.dictionary is None:
             parts.append(_meant(chunk.values, leaf))
         else:
-            parts.append(_meant(chunk.dictionary, leaf)[chunk.values])
+            parts.append(_meant(chunk.dictionary, leaf).take(chunk.values))
         chunk.values = chunk.dictionary = None
     if not parts:
         return _meant(parquet_values.plain(b"", leaf.kind, leaf.width, 0), leaf)

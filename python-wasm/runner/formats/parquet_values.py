@@ -69,47 +69,50 @@ def hybrid(data, width, count):
         return numpy.zeros(count, "u4")
     if width > 32:
         raise ValueError(f"a page of the Parquet file has integers of {width} bits")
-    runs, packed, found = _runs(data, width, count)
-    if found < count:
-        raise ValueError(_TOO_SHORT)
-    loose = unpacked(b"".join(packed), width, "u4")
-    if len(runs) == 1 and runs[0][0] is None:
-        return loose[:count]
-    values, at, used = numpy.empty(found, "u4"), 0, 0
-    for value, size in runs:
-        if value is None:
-            values[at : at + size] = loose[used : used + size]
-            used += size
-        else:
-            values[at : at + size] = value
-        at += size
-    return values[:count]
+    values, lengths, packed = _runs(data, width, count)
+    if len(packed) == len(lengths):
+        found = unpacked(b"".join(packed), width, "u4")
+    elif len(lengths) == 1:
+        return numpy.full(count, values[0], "u4")
+    else:
+        lengths = numpy.array(lengths)
+        found = numpy.repeat(numpy.array(values, "i8"), lengths)
+        places = found < 0
+        found = found.astype("u4")
+        if packed:
+            found[places] = unpacked(b"".join(packed), width, "u4")
+    return found[:count]
 
 
 def _runs(data, width, count):
-    reader = thrift.Reader(data)
-    size = (width + 7) // 8
-    runs, packed, found = [], [], 0
-    while found < count and reader.at < len(data):
-        head = reader.varint()
+    """The values and the lengths of all runs, -1 for packed values; and the packed values."""
+    data = bytes(data)
+    at, end, size, found = 0, len(data), (width + 7) // 8, 0
+    values, lengths, packed = [], [], []
+    while found < count:
+        if at >= end:
+            raise ValueError(_TOO_SHORT)
+        head = data[at]
+        at += 1
+        if head > 127:
+            reader = thrift.Reader(data, at - 1)
+            head, at = reader.varint(), reader.at
         if head & 1:
             # The last group of a page may be truncated after its last value.
-            part = data[reader.at : reader.at + (head >> 1) * width]
-            reader.at += len(part)
-            part = bytes(part) + bytes(-len(part) % width)
+            part = data[at : at + (head >> 1) * width]
+            at += len(part)
+            if len(part) % width:
+                part += bytes(-len(part) % width)
             length = len(part) // width * 8
             packed.append(part)
-            if runs and runs[-1][0] is None:
-                runs[-1] = (None, runs[-1][1] + length)
-            elif length:
-                runs.append((None, length))
+            values.append(-1)
         else:
             length = min(head >> 1, count - found)
-            value = int.from_bytes(data[reader.at : reader.at + size], "little")
-            reader.at += size
-            runs.append((value, length))
+            values.append(int.from_bytes(data[at : at + size], "little"))
+            at += size
+        lengths.append(length)
         found += length
-    return runs, packed, found
+    return values, lengths, packed
 
 
 def unpacked(data, width, dtype):

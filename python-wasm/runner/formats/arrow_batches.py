@@ -155,6 +155,8 @@ class Batch:
         self._variadic = iter(table.structs(4, "<q"))
         self._codec = _codec(table.table(3))
         self._parts = None
+        # Of each node: its number of buffers and of nodes directly below.
+        self._shapes = []
 
     def variadic(self):
         """The number of buffers of the next column of views, beyond the first two."""
@@ -165,31 +167,34 @@ class Batch:
 
     def part(self, fields, place):
         """The number of missing values and the buffers of the next column."""
+        node = self.node(fields, place)
+        return node.missing, node.buffers
+
+    def node(self, fields, place):
+        """The next column."""
         if self._parts is None:
             self._parts = self._layout(fields)
-        node, first, count = self._parts[place]
-        if node >= len(self._nodes) or first + count > len(self._buffers):
-            raise ValueError("a batch of the Arrow data has fewer columns than the schema")
-        rows, missing = self._nodes[node]
-        if rows != self.rows or not 0 <= missing <= rows:
+        node, first = self._parts[place]
+        parts = zip(self._shapes[node:], self._nodes[node:], strict=False)
+        found = _Node(self, parts, iter(self._buffers[first:]))
+        if found.rows != self.rows:
             raise ValueError("a batch of the Arrow data contradicts itself about its rows")
-        return missing, [self._buffer(*at) for at in self._buffers[first : first + count]]
+        return found
 
     def _layout(self, fields):
-        """For each column its first node, its first buffer, and its number of buffers."""
-        parts, node, buffer = [], 0, 0
+        """For each column its first node and its first buffer."""
+        parts, buffer = [], 0
         for field in fields:
-            first, begin = node, buffer
+            parts.append((len(self._shapes), buffer))
             waiting = [field]
             while waiting:
                 count, below = waiting.pop().shape(self)
                 waiting += reversed(below)
-                node += 1
+                self._shapes.append((count, len(below)))
                 buffer += count
-            parts.append((first, begin, buffer - begin))
         return parts
 
-    def _buffer(self, at, size):
+    def buffer(self, at, size):
         message = self._message
         if at < 0 or size < 0 or message.body + at + size > message.end:
             raise ValueError("a buffer of the Arrow data is outside of its batch")
@@ -203,6 +208,24 @@ class Batch:
         if length < 0:
             raise ValueError(f"a buffer of the Arrow data says that it has {length} bytes")
         return codecs.decompress(self._codec, data, length)
+
+
+class _Node:
+    """A column in a batch, or a nested part of one: its buffers, and the parts below."""
+
+    __slots__ = ("below", "buffers", "missing", "rows")
+
+    def __init__(self, batch, parts, buffers):
+        try:
+            (count, below), (self.rows, self.missing) = next(parts)
+            self.buffers = [batch.buffer(*next(buffers)) for _ in range(count)]
+        except StopIteration:
+            raise ValueError(
+                "a batch of the Arrow data has fewer columns than the schema"
+            ) from None
+        if not 0 <= self.missing <= self.rows <= _MAX_ROWS:
+            raise ValueError("a batch of the Arrow data contradicts itself about its rows")
+        self.below = [_Node(batch, parts, buffers) for _ in range(below)]
 
 
 def _codec(table):

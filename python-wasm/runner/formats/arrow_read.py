@@ -2,7 +2,7 @@
 
 import sys
 
-from _belljar.formats import arrow_values, reframing
+from _belljar.formats import arrow_nested, arrow_values, nested, reframing
 from _belljar.formats.arrow_batches import Content
 
 _modules = sys.modules
@@ -61,7 +61,10 @@ class _Reader:
         if field.dictionary is not None:
             return self._categorical()
         meaning = field.meaning
-        valid, values = _joined([_values(meaning, b, self._part(b)) for b in batches], meaning)
+        if meaning.kind == "nested":
+            return nested.joined([self._nested(batch) for batch in batches])
+        parts = [_values(meaning, batch.rows, self._part(batch)) for batch in batches]
+        valid, values = _joined(parts, meaning)
         if meaning.kind == "moment" and meaning.detail is not None:
             return reframing.zoned(reframing.spread(values, valid), meaning.detail, "Arrow")
         dtype = note.get("numpy_type")
@@ -69,6 +72,10 @@ class _Reader:
 
     def _part(self, batch):
         return batch.part(self._content.schema.fields, self._place)
+
+    def _nested(self, batch):
+        node = batch.node(self._content.schema.fields, self._place)
+        return arrow_nested.part(self._field, node, _values)[0]
 
     def _categorical(self):
         """Codes and their dictionary, if all batches refer to the same one, or to a part."""
@@ -104,7 +111,8 @@ class _Reader:
         meaning, parts = self._field.meaning, []
         for batch in batches:
             if batch.turn not in known:
-                valid, values = _values(meaning, batch, batch.part([self._field.plain()], 0))
+                part = batch.part([self._field.plain()], 0)
+                valid, values = _values(meaning, batch.rows, part)
                 known[batch.turn] = reframing.typed(values, valid, None, False)
             parts.append(known[batch.turn])
         if not parts:
@@ -112,9 +120,9 @@ class _Reader:
         return parts[0] if len(parts) == 1 else _modules["numpy"].concatenate(parts)
 
 
-def _values(meaning, batch, part):
+def _values(meaning, rows, part):
     """The mask of valid values, None if all are valid; and the values."""
-    numpy, (missing, buffers), rows = _modules["numpy"], part, batch.rows
+    numpy, (missing, buffers) = _modules["numpy"], part
     if meaning.layout == "null":
         return numpy.zeros(rows, bool), reframing.objects([])
     valid = arrow_values.bits(buffers[0], rows) if missing else None

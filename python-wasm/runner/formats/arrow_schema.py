@@ -15,10 +15,13 @@ _BUFFERS = {
     _BINARY: 2, _UTF8: 2, _LARGE_BINARY: 2, _LARGE_UTF8: 2, _STRUCT: 0, _FIXED_LIST: 0,
     _LIST_VIEW: 2, _LARGE_LIST_VIEW: 2,
 }  # fmt: skip
+_NOT_HERE = {
+    _INTERVAL: "an interval", _RUNS: "encoded in runs", _LIST_VIEW: "a list of views",
+    _LARGE_LIST_VIEW: "a list of views",
+}  # fmt: skip
 _NESTED = {
-    _INTERVAL: "an interval", _LIST: "a list", _STRUCT: "a struct", _FIXED_LIST: "a list",
-    _MAP: "a map", _LARGE_LIST: "a list", _RUNS: "encoded in runs", _LIST_VIEW: "a list",
-    _LARGE_LIST_VIEW: "a list",
+    _LIST: "list", _LARGE_LIST: "large list", _FIXED_LIST: "fixed list", _MAP: "map",
+    _STRUCT: "struct",
 }  # fmt: skip
 _PLAIN = {
     _NULL: ("null", "null"), _BOOL: ("plain", "bits"),
@@ -33,7 +36,8 @@ _MAX_WIDTH = 1 << 30
 class Meaning:
     """The type of a column's values: a kind, and their layout.
 
-    "fixed" has a numpy type, "binary" offsets of one, "views", "bits" and "null" have no more.
+    "fixed" has a numpy type, "binary" offsets of one, "views", "bits" and "null" have no more; the
+    layouts of the kind "nested" have the children of the field.
     `kind` is the pandas type, None if it is not supported; `detail` its unit, zone or scale.
     """
 
@@ -172,7 +176,12 @@ def _meaning(kind, table, name):
         return Meaning("bytes", "fixed", f"V{width}")
     if kind == _UNION:
         return Meaning(None, None, None, "a dense union" if table.number(0, "<h") else "a union")
-    return Meaning(None, None, None, _NESTED[kind])
+    if kind in _NESTED:
+        length = table.number(0) if kind == _FIXED_LIST else None
+        if length is not None and not 0 <= length <= _MAX_WIDTH:
+            raise ValueError(f"column {name!r} of the Arrow data has lists of {length}")
+        return Meaning("nested", _NESTED[kind], None, length)
+    return Meaning(None, None, None, _NOT_HERE[kind])
 
 
 def _of_time(kind, table, name):

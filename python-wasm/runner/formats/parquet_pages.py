@@ -19,12 +19,14 @@ _PAGE_LIMIT = 1 << 31
 class Chunk:
     """A column's part in a row group: its valid values, the mask, and a dictionary.
 
-    `valid` is `None` if all are valid. With a dictionary, `values` are indices into it.
+    `valid` is `None` if all are valid. With a dictionary, `values` are indices into it. Nested
+    columns have levels of definition and repetition instead of the mask.
     """
 
-    __slots__ = ("dictionary", "valid", "values")
+    __slots__ = ("dictionary", "levels", "valid", "values")
 
-    def __init__(self, dictionary, values, valid):
+    def __init__(self, dictionary, values, valid, levels=None):
+        self.levels = levels
         self.dictionary = dictionary
         self.values = values
         self.valid = valid
@@ -62,13 +64,15 @@ def _decompress(data, codec, size):
 class Column:
     """The position and the type of a column's values, from the file's metadata."""
 
-    __slots__ = ("codec", "count", "kind", "levels", "name", "width")
+    __slots__ = ("codec", "count", "is_nested", "kind", "levels", "name", "repeats", "width")
 
-    def __init__(self, name, kind, width, levels, codec, count):
+    def __init__(self, name, kind, width, levels, codec, count, repeats=None):
+        self.is_nested = repeats is not None
+        self.repeats = repeats or 0
         self.name = name
         self.kind = kind
         self.width = width
-        self.levels = levels  # 1 where values may be missing, else 0
+        self.levels = levels  # the most of a value: 1 where flat values may be missing, else 0
         self.codec = codec
         self.count = count
 
@@ -96,7 +100,7 @@ class Column:
         return _joined(parts, dictionary)
 
     def _page(self, header, body, dictionary, left):
-        """Values, whether they are dictionary indices, the mask of valid ones, number of rows."""
+        """Values, whether they are dictionary indices, the mask or the levels, number of rows."""
         is_first = header[1] == _DATA
         page = _part(header, 5 if is_first else 8)
         count, size = _number(page, 1), _number(header, 2)
@@ -105,34 +109,46 @@ class Column:
             if count == 0:
                 return None, None, None, 0
             raise ValueError(f"a page of column {self.name!r} has {count} of {left} values")
-        valid = None
+        repeats = levels = None
         if is_first:
             encoding = _number(page, 2)
             body = memoryview(_decompress(body, self.codec, size))
+            if self.repeats:
+                repeats, body = self._levels(page.get(4), body, self.repeats, count)
             if self.levels:
-                if page.get(3) != _RLE:
-                    raise ValueError(f"column {self.name!r} marks what is missing in an old form")
-                length = int.from_bytes(body[:4], "little")
-                valid = parquet_values.hybrid(body[4 : 4 + length], 1, count)
-                body = body[4 + length :]
+                levels, body = self._levels(page.get(3), body, self.levels, count)
         else:
             encoding = _number(page, 4)
-            repeats, length = _number(page, 6), _number(page, 5)
-            if repeats < 0 or length < 0 or repeats + length > len(body):
+            before, length = _number(page, 6), _number(page, 5)
+            if before < 0 or length < 0 or before + length > len(body):
                 raise ValueError(f"a page of column {self.name!r} is cut off")
+            if self.repeats:
+                width = self.repeats.bit_length()
+                repeats = parquet_values.hybrid(body[:before], width, count)
             if self.levels:
-                valid = parquet_values.hybrid(body[repeats : repeats + length], 1, count)
-            body = body[repeats + length :]
+                width = self.levels.bit_length()
+                levels = parquet_values.hybrid(body[before : before + length], width, count)
+            body = body[before + length :]
             if page.get(7, True):
-                body = memoryview(_decompress(body, self.codec, size - repeats - length))
+                body = memoryview(_decompress(body, self.codec, size - before - length))
+        valid = None if levels is None else levels == self.levels
         there = count
         if valid is not None:
-            valid = valid.astype(bool)
             there = int(valid.sum())
             valid = None if there == count else valid
         is_code = encoding in (_PLAIN_DICTIONARY, _CODES)
         values = self._values(encoding, body, there, dictionary)
+        if self.is_nested:
+            zeros = parquet_values.hybrid(b"", 0, count)
+            valid = zeros if levels is None else levels, zeros if repeats is None else repeats
         return values, is_code, valid, count
+
+    def _levels(self, encoding, body, most, count):
+        """Levels before the values of a page, and what follows them."""
+        if encoding != _RLE:
+            raise ValueError(f"column {self.name!r} marks what is missing in an old form")
+        end = 4 + int.from_bytes(body[:4], "little")
+        return parquet_values.hybrid(body[4:end], most.bit_length(), count), body[end:]
 
     def _values(self, encoding, body, count, dictionary):
         kind, width = self.kind, self.width
@@ -182,11 +198,13 @@ def _joined(parts, dictionary):
     """Join pages to a chunk; keeps a dictionary only if every page refers to it."""
     numpy = _modules["numpy"]
     parts = [part for part in parts if part[3]]
-    valid = None
-    if any(part[2] is not None for part in parts):
+    valid = levels = None
+    if parts and type(parts[0][2]) is tuple:
+        levels = tuple(map(numpy.concatenate, zip(*(part[2] for part in parts), strict=True)))
+    elif any(part[2] is not None for part in parts):
         masks = (numpy.ones(p[3], bool) if p[2] is None else p[2] for p in parts)
         valid = numpy.concatenate(list(masks))
     if dictionary is not None and parts and all(part[1] for part in parts):
-        return Chunk(dictionary, numpy.concatenate([part[0] for part in parts]), valid)
+        return Chunk(dictionary, numpy.concatenate([part[0] for part in parts]), valid, levels)
     values = [dictionary[part[0]] if part[1] else part[0] for part in parts]
-    return Chunk(None, numpy.concatenate(values) if values else None, valid)
+    return Chunk(None, numpy.concatenate(values) if values else None, valid, levels)

@@ -2,7 +2,7 @@
 
 import sys
 
-from _belljar.formats import parquet_pages, parquet_values, reframing
+from _belljar.formats import parquet_nested, parquet_pages, parquet_values, reframing
 from _belljar.formats.parquet_schema import Metadata, number
 from _belljar.formats.reframing import objects, spread
 
@@ -47,10 +47,7 @@ def _chosen(metadata, notes, columns):
 
 def _column(file, metadata, place, leaf, note, nullable):
     if leaf.meaning is None:
-        raise ValueError(
-            f"column {leaf.name!r} of the Parquet file is nested (a list, map or struct), which "
-            "cannot be read here: choose others with columns=[...]"
-        )
+        return _nested(file, metadata, leaf)
     chunks = [_chunk(file, metadata, group, leaf) for group in metadata.groups]
     chunks = [chunk for chunk in chunks if chunk.values is not None]
     valid = _valid(chunks)
@@ -70,10 +67,24 @@ def _column(file, metadata, place, leaf, note, nullable):
     return reframing.typed(values, valid, dtype, nullable, leaf.meaning[0] == "string")
 
 
-def _chunk(file, metadata, group, leaf):
+def _nested(file, metadata, top):
+    """A column of lists, maps or structs."""
+    numpy = _modules["numpy"]
+    root = parquet_nested.Node(iter(top.elements))
+    for node in root.leaves():
+        chunks = [_chunk(file, metadata, group, node.leaf, node) for group in metadata.groups]
+        chunks = [chunk for chunk in chunks if chunk.levels is not None]
+        levels = zip(*(chunk.levels for chunk in chunks), strict=True) if chunks else ((), ())
+        levels = [numpy.concatenate(part) if part else numpy.zeros(0, "u4") for part in levels]
+        node.levels = (*levels, _dense(chunks, node.leaf))
+    return parquet_nested.column(root, metadata.rows)
+
+
+def _chunk(file, metadata, group, leaf, node=None):
+    path = [leaf.name.encode()] if node is None else list(node.path)
     for chunk in group.get(1, ()):
         described = chunk.get(3) if type(chunk) is dict else None
-        if type(described) is dict and described.get(3) == [leaf.name.encode()]:
+        if type(described) is dict and described.get(3) == path:
             break
     else:
         raise ValueError(f"a row group of the Parquet file lacks the column {leaf.name!r}")
@@ -81,7 +92,7 @@ def _chunk(file, metadata, group, leaf):
         raise ValueError(f"column {leaf.name!r} is in another file, which is not read here")
     codec, count = number(described, 4), number(described, 5)
     parquet_pages.check_codec(codec, leaf.name)
-    if described.get(1) != leaf.kind or count != number(group, 3):
+    if described.get(1) != leaf.kind or (node is None and count != number(group, 3)):
         raise ValueError(f"the Parquet file contradicts itself about the column {leaf.name!r}")
     start, size = number(described, 9), number(described, 7)
     if 0 < number(described, 11, 0) < start:
@@ -89,7 +100,10 @@ def _chunk(file, metadata, group, leaf):
     if start + size > metadata.size:
         raise ValueError(f"column {leaf.name!r} of the Parquet file is cut off")
     file.seek(start)
-    column = parquet_pages.Column(leaf.name, leaf.kind, leaf.width, leaf.levels, codec, count)
+    levels = (leaf.levels, None) if node is None else (node.definition, node.repetition)
+    column = parquet_pages.Column(
+        leaf.name, leaf.kind, leaf.width, levels[0], codec, count, levels[1]
+    )
     return column.read(file.read(size))
 
 

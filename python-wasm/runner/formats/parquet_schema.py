@@ -12,17 +12,18 @@ _INTEGERS = {11: "u1", 12: "u2", 13: "u4", 14: "u8", 15: "i1", 16: "i2", 17: "i4
 class Leaf:
     """A column: its physical type, and its logical type, a tuple that begins with a name.
 
-    The logical type is `None` if the column is nested.
+    The logical type is `None` if the column is nested; `elements` are then all of its schema.
     """
 
-    __slots__ = ("kind", "levels", "meaning", "name", "width")
+    __slots__ = ("elements", "kind", "levels", "meaning", "name", "width")
 
-    def __init__(self, element):
+    def __init__(self, element, is_nested=False):
         self.name = text(element, 4)
         self.kind = element.get(1)
         self.width = number(element, 2, 0)
         self.levels = 1 if element.get(3) == 1 else 0
-        is_flat = not element.get(5) and element.get(3) != 2 and self.kind in range(8)
+        is_flat = not element.get(5) and self.kind in range(8)
+        is_flat = is_flat and (is_nested or element.get(3) != 2)
         self.meaning = _meaning(element) if is_flat else None
         if is_flat and self.kind == 7 and not 0 < self.width < 1 << 20:
             raise ValueError(f"column {self.name!r} of the Parquet file has no width")
@@ -78,15 +79,17 @@ def _leaves(elements):
     leaves, at = [], 1
     while at < len(elements):
         leaves.append(Leaf(elements[at]))
-        below = 1
+        below, first = 1, at
         while below and at < len(elements):
             below += number(elements[at], 5, 0) - 1
             at += 1
+        leaves[-1].elements = elements[first:at]
     return leaves
 
 
 def _meaning(element):
     kind, converted = element[1], element.get(6)
+    converted = converted if type(converted) is int else None
     logical = element.get(10)
     which, detail = next(iter(logical.items()), (0, None)) if type(logical) is dict else (0, None)
     detail = detail if type(detail) is dict else {}

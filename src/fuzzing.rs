@@ -104,6 +104,15 @@ pub fn rewrite_calls(
     belljar_passes::rewrite_calls(module, draw).map_err(Cause::new)
 }
 
+/// Merges the equal functions of a module.
+///
+/// # Errors
+///
+/// If the module contains what the merge pass does not know.
+pub fn merge_functions(module: &[u8]) -> Result<Vec<u8>, Cause> {
+    belljar_passes::merge_functions(module).map_err(Cause::new)
+}
+
 /// Adds the meter to a module without data.
 ///
 /// # Errors

@@ -9,6 +9,7 @@
 mod check;
 mod integers;
 mod link;
+mod merge;
 mod meter;
 mod profile;
 mod tier;
@@ -57,12 +58,20 @@ const WHOLE: &[Pass] = &[
 ];
 
 /// Passes on its code, without names and data, in this order.
-const CODE: &[Pass] = &[Pass {
-    name: "meter",
-    from: Tier::Core,
-    version: meter::VERSION,
-    apply: meter::apply,
-}];
+const CODE: &[Pass] = &[
+    Pass {
+        name: "merge",
+        from: Tier::Core,
+        version: merge::VERSION,
+        apply: merge::apply,
+    },
+    Pass {
+        name: "meter",
+        from: Tier::Core,
+        version: meter::VERSION,
+        apply: meter::apply,
+    },
+];
 
 /// A pass cannot change the module.
 #[derive(Debug, thiserror::Error)]
@@ -247,6 +256,15 @@ pub fn versions() -> String {
 /// it.
 pub fn tier_version(tier: Tier) -> Option<String> {
     (tier != Tier::All).then(|| format!("tiers {} {tier}", tiers::VERSION))
+}
+
+/// Merges the equal functions of a module of any compiler, for tests.
+///
+/// # Errors
+///
+/// If the merge pass does not support the module.
+pub fn merge_functions(module: &[u8]) -> Result<Vec<u8>, PassError> {
+    merge::apply(module)
 }
 
 /// Meters a module of any compiler, without its data and without the check.

@@ -14,6 +14,8 @@ mod rewrite;
 
 use super::PassError;
 
+pub(crate) use cut_set::on_cycles;
+
 /// Export name of the remaining fuel.
 pub const FUEL: &str = "belljar.fuel";
 /// Module and name of the imported function that adds fuel: it takes no parameters and returns the

@@ -53,7 +53,7 @@ fn reaching_indirect_calls(functions: &[Function], callers: &[Vec<u32>]) -> Vec<
 /// Cuts the best-connected member of each cycle of direct calls, until no cycles remain.
 fn cut_direct_cycles(functions: &[Function], callers: &[Vec<u32>], cut: &mut [bool]) {
     loop {
-        let components = components(functions, cut);
+        let components = components(&|function| &functions[function].callees, cut);
         let mut best = vec![None; components.count];
         for (index, function) in functions.iter().enumerate() {
             if cut[index] {
@@ -83,6 +83,21 @@ fn cut_direct_cycles(functions: &[Function], callers: &[Vec<u32>], cut: &mut [bo
     }
 }
 
+/// Returns, for each function, whether it is part of a cycle of direct calls.
+pub(crate) fn on_cycles(callees: &[Vec<u32>]) -> Vec<bool> {
+    let components = components(&|function| &callees[function], &vec![false; callees.len()]);
+    let mut sizes = vec![0_u32; components.count];
+    for &component in &components.of {
+        sizes[component as usize] += 1;
+    }
+    let members = components.of.iter().zip(callees).enumerate();
+    members
+        .map(|(index, (&component, callees))| {
+            sizes[component as usize] > 1 || callees.contains(&(index as u32))
+        })
+        .collect()
+}
+
 /// Sets of functions that reach each other by direct calls.
 struct Components {
     /// Number of the component of each function that is not cut.
@@ -94,24 +109,24 @@ const UNSEEN: u32 = u32::MAX;
 
 /// Computes Tarjan's strongly connected components, with an explicit stack, because calls are
 /// nested deeply.
-fn components(functions: &[Function], cut: &[bool]) -> Components {
-    let mut of = vec![UNSEEN; functions.len()];
-    let mut number = vec![UNSEEN; functions.len()];
-    let mut low = vec![0; functions.len()];
+fn components<'f>(callees: &dyn Fn(usize) -> &'f [u32], cut: &[bool]) -> Components {
+    let mut of = vec![UNSEEN; cut.len()];
+    let mut number = vec![UNSEEN; cut.len()];
+    let mut low = vec![0; cut.len()];
     let mut open = Vec::new();
     let (mut count, mut next) = (0, 0);
-    for start in (0..functions.len()).filter(|&f| !cut[f]) {
+    for start in (0..cut.len()).filter(|&f| !cut[f]) {
         if number[start] != UNSEEN {
             continue;
         }
-        let mut path = vec![(start, functions[start].callees.iter())];
+        let mut path = vec![(start, callees(start).iter())];
         number[start] = next;
         low[start] = next;
         next += 1;
         open.push(start);
-        while let Some((here, callees)) = path.last_mut() {
+        while let Some((here, rest)) = path.last_mut() {
             let here = *here;
-            if let Some(&callee) = callees.next() {
+            if let Some(&callee) = rest.next() {
                 let callee = callee as usize;
                 if cut[callee] || of[callee] != UNSEEN {
                     continue;
@@ -124,7 +139,7 @@ fn components(functions: &[Function], cut: &[bool]) -> Components {
                 low[callee] = next;
                 next += 1;
                 open.push(callee);
-                path.push((callee, functions[callee].callees.iter()));
+                path.push((callee, callees(callee).iter()));
                 continue;
             }
             path.pop();

@@ -45,9 +45,17 @@ pub fn module(mut choices: Choices<'_>) -> Vec<u8> {
     let mut functions = FunctionSection::new();
     let mut exports = ExportSection::new();
     let mut code = CodeSection::new();
+    let mut previous: Option<Function> = None;
     for index in 0..count {
         functions.function(0);
         exports.export(&format!("f{index}"), ExportKind::Func, index);
+        // Equal functions, to be merged.
+        if let Some(previous) = &previous
+            && choices.below(3) == 1
+        {
+            code.function(previous);
+            continue;
+        }
         let mut body = Body {
             choices: &mut choices,
             functions: 0..count,
@@ -63,6 +71,7 @@ pub fn module(mut choices: Choices<'_>) -> Vec<u8> {
         body.value(2);
         body.out.instruction(&I::End);
         code.function(&body.out);
+        previous = Some(body.out);
     }
     let mut tables = TableSection::new();
     tables.table(table(u64::from(count) + 1));

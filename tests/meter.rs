@@ -7,7 +7,8 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 
 use belljar::fuzzing::{
-    check_extension, check_metered as check_module, meter_extension, meter_module, rewrite_calls,
+    check_extension, check_metered as check_module, merge_functions, meter_extension, meter_module,
+    rewrite_calls,
 };
 use wasmtime::{
     Config, Engine, Error, Extern, Instance, Linker, Module, OptLevel, Store, Trap, Val,
@@ -705,10 +706,10 @@ fn random_extensions_stop() {
     assert!(stopped > 5 && damaged > 50, "{stopped} stopped, {damaged} ran damaged");
 }
 
-/// With a meter alone, and with rewritten calls and a meter.
+/// With a meter alone, and with rewritten calls and a meter, each also with merged functions.
 #[test]
 fn random_modules_do_the_same_when_changed() {
-    let (engine, mut values, mut refills, mut rewritten) = (engine(), 0, 0, 0);
+    let (engine, mut values, mut refills, mut rewritten, mut merged) = (engine(), 0, 0, 0, 0);
     let mut random = random_numbers();
     for _ in 0..300 {
         let bytes: Vec<u8> = random.by_ref().take(1_500).map(|n| (n >> 32) as u8).collect();
@@ -729,10 +730,19 @@ fn random_modules_do_the_same_when_changed() {
             let (seen, asked) = trace(&engine, &metered, &twice);
             assert_eq!(expected, seen);
             refills += asked;
+            let with_merged = meter_module(&merge_functions(unmetered).unwrap()).unwrap();
+            check_module(&with_merged).unwrap();
+            // The fuel is the same, too.
+            let fuel = ["belljar.fuel".to_owned()];
+            let with_fuel: Vec<String> = twice.iter().chain(&fuel).cloned().collect();
+            let traces = [&metered, &with_merged].map(|m| trace(&engine, m, &with_fuel));
+            assert_eq!(traces[0], traces[1]);
+            merged += u32::from(with_merged.len() < metered.len());
         }
         values += expected.len();
         rewritten += u32::from(module != other_calls);
     }
     assert!(values > 2_000 && refills > 4_000, "{values} values, {refills} times more fuel");
     assert!(rewritten > 150, "{rewritten} have other calls");
+    assert!(merged > 50, "{merged} have merged functions");
 }

@@ -1,4 +1,5 @@
-//! Modules made from any bytes can be metered, also with rewritten calls, and provably stop.
+//! Modules made from any bytes can be metered, also with rewritten calls and merged functions, and
+//! provably stop.
 //! Damaged ones, and the bytes themselves, are rejected or accepted without a crash.
 #![no_main]
 
@@ -6,12 +7,14 @@
 mod random;
 
 use belljar::fuzzing::{
-    check_extension, check_metered, meter_extension, meter_module, rewrite_calls,
+    check_extension, check_metered, merge_functions, meter_extension, meter_module, rewrite_calls,
 };
 
 libfuzzer_sys::fuzz_target!(|bytes: &[u8]| {
-    if let Ok(metered) = meter_module(bytes) {
-        let _ = check_metered(&metered);
+    for module in [Ok(bytes.to_vec()), merge_functions(bytes)].into_iter().flatten() {
+        if let Ok(metered) = meter_module(&module) {
+            let _ = check_metered(&metered);
+        }
     }
     let module = random::module(random::Choices::new(bytes));
     let metered = meter_module(&module).expect("a module of what is known");
@@ -20,6 +23,7 @@ libfuzzer_sys::fuzz_target!(|bytes: &[u8]| {
     let rewritten =
         rewrite_calls(&module, || draws.next().filter(|&(_, frequency)| frequency > 9.0))
             .expect("a module of what is known");
+    let rewritten = merge_functions(&rewritten).expect("what is known stays known");
     let rewritten = meter_module(&rewritten).expect("what is known stays known");
     check_metered(&rewritten).expect("a metered module looks at its fuel");
     let extension = random::extension(random::Choices::new(bytes));

@@ -113,6 +113,15 @@ pub fn merge_functions(module: &[u8]) -> Result<Vec<u8>, Cause> {
     belljar_passes::merge_functions(module).map_err(Cause::new)
 }
 
+/// Replaces functions of a module by those of a WebAssembly text.
+///
+/// # Errors
+///
+/// If the text is refused, or the module does not have its functions.
+pub fn replace_functions(module: &[u8], text: &str) -> Result<Vec<u8>, Cause> {
+    belljar_passes::replace_functions(module, text).map_err(Cause::new)
+}
+
 /// Adds the meter to a module without data.
 ///
 /// # Errors

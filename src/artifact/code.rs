@@ -453,7 +453,7 @@ fn read(artifact: &Artifact) -> Result<Vec<u8>, CodeError> {
     Ok(fs::read(&path).map_err(CacheError::io("read", &path))?)
 }
 
-/// Returns the initial memory of the artifact's module. Passes change its code but not its data.
+/// Returns the initial memory of the artifact's module.
 pub(crate) fn first_memory(artifact: &Artifact) -> Result<Split, CodeError> {
     let mut split = split(&read(artifact)?)?;
     belljar_passes::on_memory(&mut split.memory)?;

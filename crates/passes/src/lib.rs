@@ -12,6 +12,7 @@ mod link;
 mod merge;
 mod meter;
 mod profile;
+mod replace;
 mod tier;
 mod tiers;
 
@@ -27,6 +28,7 @@ pub use link::{
 };
 pub use meter::{FUEL, MAX_QUIET, OVERRUN, REFUEL};
 pub use profile::{COUNT, CallCounts, ProfileError, gather_calls};
+pub use replace::ReplaceError;
 pub use tier::{LIBRARIES, Library, Tier};
 pub use tiers::MISSING;
 
@@ -97,6 +99,9 @@ pub enum PassError {
     /// The profile of calls does not belong to the module.
     #[error(transparent)]
     Profile(#[from] ProfileError),
+    /// Functions cannot be replaced.
+    #[error(transparent)]
+    Replace(#[from] ReplaceError),
 }
 
 impl PassError {
@@ -132,23 +137,29 @@ pub fn on_module(module: Vec<u8>, tier: Tier) -> Result<Vec<u8>, PassError> {
 ///
 /// If a pass cannot change the module.
 pub fn before_profile(module: Vec<u8>, tier: Tier) -> Result<Vec<u8>, PassError> {
-    if tier == Tier::All {
-        return apply(WHOLE, module, tier);
+    let mut module = module;
+    if tier != Tier::All {
+        let started = Instant::now();
+        module = tiers::apply(&module, tier, LIBRARIES)?;
+        tracing::debug!(%tier, elapsed = ?started.elapsed(), "took what the tier does not hold");
     }
+    module = apply(WHOLE, module, tier)?;
     let started = Instant::now();
-    let held = tiers::apply(&module, tier, LIBRARIES)?;
-    tracing::debug!(%tier, elapsed = ?started.elapsed(), "took what the tier does not hold");
-    drop(module);
-    apply(WHOLE, held, tier)
+    module = replace::apply(&module, tier)?;
+    tracing::debug!(elapsed = ?started.elapsed(), "replaced functions");
+    Ok(module)
 }
 
-/// Changes the interpreter's first memory, as [`on_module`] changes its code.
+/// Changes the interpreter's first memory, as [`on_module`] changes its code and its memory's size.
 ///
 /// # Errors
 ///
 /// If it is not as expected.
-pub fn on_memory(memory: &mut [u8]) -> Result<(), PassError> {
-    Ok(integers::write_texts(memory)?)
+pub fn on_memory(memory: &mut Vec<u8>) -> Result<(), PassError> {
+    const PAGE: usize = 65_536;
+    integers::write_texts(memory)?;
+    memory.resize(memory.len() + replace::PAGES as usize * PAGE, 0);
+    Ok(())
 }
 
 /// Applies the passes on the code, and proves that the resulting code stops.
@@ -244,10 +255,21 @@ pub fn rewrite_calls(
     profile::apply_at_random(module, draw)
 }
 
+/// Replaces functions of a module of any compiler, for tests: `text` is like the files in
+/// `replace/`, and the functions may have any code.
+///
+/// # Errors
+///
+/// If the text is refused, or the module does not have its functions.
+pub fn replace_functions(module: &[u8], text: &str) -> Result<Vec<u8>, PassError> {
+    replace::apply_file(module, text)
+}
+
 /// Returns a key of all passes and their versions. Code and images depend on it.
 pub fn versions() -> String {
     let passes = WHOLE.iter().chain(CODE);
     let mut lines: Vec<_> = passes.map(|pass| format!("{} {}", pass.name, pass.version)).collect();
+    lines.push(format!("replace {} {:016x}", replace::VERSION, replace::FILES_VERSION));
     lines.push(format!("profile {} {:016x}", profile::VERSION, profile::RECORDED_VERSION));
     lines.join("\n")
 }

@@ -23,8 +23,9 @@ use crate::PassError;
 
 pub use counting::COUNT;
 pub use gather::{CallCounts, gather_calls};
+pub(crate) use identity::identity;
+pub(crate) use input::Input;
 
-use input::Input;
 use plan::{Limits, Plan};
 use recorded::Recorded;
 

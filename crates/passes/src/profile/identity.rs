@@ -9,7 +9,7 @@ use crate::PassError;
 
 /// Returns a hash of a function's code. Called functions are represented by their names,
 /// and types of calls by their parameters and results.
-pub(super) fn identity(input: &Input<'_>, function: u32) -> Result<u64, PassError> {
+pub(crate) fn identity(input: &Input<'_>, function: u32) -> Result<u64, PassError> {
     let mut hash = Sha256::new();
     hash.update(input.ty(function)?.to_string());
     for operator in input.operators(function)? {

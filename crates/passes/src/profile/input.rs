@@ -11,7 +11,7 @@ use wasmparser::{
 use super::{BROKEN, unsupported};
 use crate::PassError;
 
-pub(super) struct Input<'a> {
+pub(crate) struct Input<'a> {
     pub module: &'a [u8],
     pub types: Vec<FuncType>,
     /// Number of imported functions.

@@ -6,8 +6,8 @@ use std::ops::Range;
 use wasm_encoder::{
     BlockType, CodeSection, ConstExpr, ElementSection, Elements, EntityType, ExportKind,
     ExportSection, Function, FunctionSection, GlobalSection, GlobalType, ImportSection,
-    Instruction as I, MemArg, MemorySection, MemoryType, Module, RefType, TableSection, TableType,
-    TypeSection, ValType,
+    Instruction as I, MemArg, MemorySection, MemoryType, Module, NameMap, NameSection, RefType,
+    TableSection, TableType, TypeSection, ValType,
 };
 
 /// Maximum number of iterations and calls before a module traps.
@@ -96,6 +96,26 @@ pub fn module(mut choices: Choices<'_>) -> Vec<u8> {
     module.section(&globals).section(&exports).section(&elements).section(&code);
     module.finish()
 }
+
+/// Adds names to a module: its functions are `f0`, `f1`, ...
+pub fn named(module: &[u8]) -> Vec<u8> {
+    let mut functions = NameMap::new();
+    for index in 0..5 {
+        functions.append(index, &format!("f{index}"));
+    }
+    let mut names = NameSection::new();
+    names.functions(&functions);
+    let mut named = module.to_vec();
+    names.append_to(&mut named);
+    named
+}
+
+/// A replacement of a named module's first function that calls the original.
+pub const CALLS_THE_ORIGINAL: &str = r#"(module
+    (import "original" "f0" (func $f0 (param i32 i32) (result i32)))
+    (func (export "f0") (param i32 i32) (result i32)
+        (call $again (local.get 0) (local.get 1)))
+    (func $again (param i32 i32) (result i32) (call $f0 (local.get 0) (local.get 1))))"#;
 
 /// Builds an extension as the linker writes it. Its functions are exported as `f0`, `f1`, ...
 pub fn extension(mut choices: Choices<'_>) -> Vec<u8> {

@@ -5,3 +5,5 @@ mod calls;
 mod documents;
 #[cfg(feature = "compile")]
 mod overflows;
+#[cfg(feature = "compile")]
+mod replaced;

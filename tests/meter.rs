@@ -8,7 +8,7 @@ use std::sync::atomic::{AtomicU64, Ordering};
 
 use belljar::fuzzing::{
     check_extension, check_metered as check_module, merge_functions, meter_extension, meter_module,
-    rewrite_calls,
+    replace_functions, rewrite_calls,
 };
 use wasmtime::{
     Config, Engine, Error, Extern, Instance, Linker, Module, OptLevel, Store, Trap, Val,
@@ -706,7 +706,8 @@ fn random_extensions_stop() {
     assert!(stopped > 5 && damaged > 50, "{stopped} stopped, {damaged} ran damaged");
 }
 
-/// With a meter alone, and with rewritten calls and a meter, each also with merged functions.
+/// With a meter alone, with rewritten calls and a meter, each also with merged functions, and with
+/// functions that call those that they replace and a meter.
 #[test]
 fn random_modules_do_the_same_when_changed() {
     let (engine, mut values, mut refills, mut rewritten, mut merged) = (engine(), 0, 0, 0, 0);
@@ -724,7 +725,9 @@ fn random_modules_do_the_same_when_changed() {
             (number % 5 < 3).then_some(((number >> 16) as u32 % 7, frequency))
         })
         .unwrap();
-        for unmetered in [&module, &other_calls] {
+        let others =
+            replace_functions(&random::named(&module), random::CALLS_THE_ORIGINAL).unwrap();
+        for unmetered in [&module, &other_calls, &others] {
             let metered = meter_module(unmetered).unwrap();
             check_module(&metered).unwrap();
             let (seen, asked) = trace(&engine, &metered, &twice);

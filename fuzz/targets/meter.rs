@@ -1,5 +1,5 @@
 //! Modules made from any bytes can be metered, also with rewritten calls and merged functions, and
-//! provably stop.
+//! with replaced functions, and provably stop.
 //! Damaged ones, and the bytes themselves, are rejected or accepted without a crash.
 #![no_main]
 
@@ -7,7 +7,8 @@
 mod random;
 
 use belljar::fuzzing::{
-    check_extension, check_metered, merge_functions, meter_extension, meter_module, rewrite_calls,
+    check_extension, check_metered, merge_functions, meter_extension, meter_module,
+    replace_functions, rewrite_calls,
 };
 
 libfuzzer_sys::fuzz_target!(|bytes: &[u8]| {
@@ -26,6 +27,11 @@ libfuzzer_sys::fuzz_target!(|bytes: &[u8]| {
     let rewritten = merge_functions(&rewritten).expect("what is known stays known");
     let rewritten = meter_module(&rewritten).expect("what is known stays known");
     check_metered(&rewritten).expect("a metered module looks at its fuel");
+    let _ = replace_functions(bytes, random::CALLS_THE_ORIGINAL);
+    let replaced = replace_functions(&random::named(&module), random::CALLS_THE_ORIGINAL)
+        .expect("it has a function of this name");
+    let replaced = meter_module(&replaced).expect("what is known stays known");
+    check_metered(&replaced).expect("a metered module looks at its fuel");
     let extension = random::extension(random::Choices::new(bytes));
     let extension = meter_extension(&extension).expect("an extension of what is known");
     let [.., low, high, value] = *bytes else {

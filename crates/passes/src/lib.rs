@@ -265,6 +265,23 @@ pub fn replace_functions(module: &[u8], text: &str) -> Result<Vec<u8>, PassError
     replace::apply_file(module, text)
 }
 
+/// Returns two modules of functions of the Python module, for tests: as they were, and replaced.
+/// Each has the named functions, those that they call directly, and a memory of `pages`, of which
+/// the first is the stack.
+///
+/// # Errors
+///
+/// If the module does not have the functions.
+pub fn replaced_functions(
+    module: &[u8],
+    names: &[&str],
+    pages: u32,
+) -> Result<[Vec<u8>; 2], PassError> {
+    let old = replace::extract(module, names, pages)?;
+    let new = replace::apply(&old, Tier::Core)?;
+    Ok([old, new])
+}
+
 /// Returns a key of all passes and their versions. Code and images depend on it.
 pub fn versions() -> String {
     let passes = WHOLE.iter().chain(CODE);

@@ -11,11 +11,13 @@
 //! * Immutable globals are constants.
 //!
 //! Other functions of a file are added at the end, so functions, types, names and table slots keep
-//! their indices: a call of a replaced function, also in its old body, reaches the new one. Tables, data, mutable globals and other imports are refused.
+//! their indices. A call of a replaced function, also in its old body, reaches the new one. Tables,
+//! data, mutable globals and other imports are refused.
 //!
-//! A replaced function is identified by its name and a hash of its code, in `replace/pins.txt`. A
-//! tier that has none of a file's functions skips the file.
+//! A replaced function is identified by its name and a hash of its code, in `replace/pins.txt`.
+//! Smaller tiers skip files whose functions they do not contain.
 
+mod extract;
 mod file;
 mod write;
 
@@ -30,10 +32,145 @@ use file::File;
 pub(super) const VERSION: u32 = 1;
 
 /// Pages by which the initial memory grows: room for the states of all files.
-pub(super) const PAGES: u32 = 0;
+pub(super) const PAGES: u32 = 1;
 
-/// Name and text of each file.
-const FILES: &[(&str, &str)] = &[];
+/// A file.
+struct Source<'a> {
+    name: &'a str,
+    text: &'a str,
+    /// Words in braces in the text, with what they stand for.
+    words: Words<'a>,
+}
+
+type Words<'a> = &'a [(&'a str, &'a str)];
+
+impl Source<'_> {
+    fn text(&self) -> String {
+        self.words.iter().fold(self.text.to_owned(), |text, (word, with)| {
+            text.replace(&format!("{{{word}}}"), with)
+        })
+    }
+}
+
+const FILES: &[Source<'_>] = &[
+    sort(DOUBLE),
+    sort(FLOAT),
+    sort(LONG_LONG),
+    sort(LONG),
+    sort(INT),
+    argsort(DOUBLE),
+    argsort(FLOAT),
+    argsort(LONG_LONG),
+    argsort(LONG),
+    argsort(INT),
+];
+
+const fn sort(words: Words<'static>) -> Source<'static> {
+    Source {
+        name: "sort",
+        text: include_str!("replace/sort.wat"),
+        words,
+    }
+}
+
+const fn argsort(words: Words<'static>) -> Source<'static> {
+    Source {
+        name: "argsort",
+        text: include_str!("replace/argsort.wat"),
+        words,
+    }
+}
+
+const DOUBLE: Words<'_> = &[
+    ("type", "double"),
+    ("tag", "npy::floating_point_type<double, (NPY_TYPES)12>, double"),
+    ("T", "f64"),
+    ("V", "f64x2"),
+    ("I", "i64x2"),
+    ("numbers", "0 1"),
+    ("steps", "2 2"),
+    ("count", "(i64.extend_i32_u (local.get $count))"),
+    ("most", "inf"),
+    ("lt", "lt"),
+    ("le", "le"),
+    ("size", "8"),
+    ("size2", "16"),
+    ("size3", "24"),
+    ("size4", "32"),
+    ("shift", "3"),
+];
+const FLOAT: Words<'_> = &[
+    ("type", "float"),
+    ("tag", "npy::floating_point_type<float, (NPY_TYPES)11>, float"),
+    ("T", "f32"),
+    ("V", "f32x4"),
+    ("I", "i32x4"),
+    ("numbers", "0 1 2 3"),
+    ("steps", "4 4 4 4"),
+    ("count", "(local.get $count)"),
+    ("most", "inf"),
+    ("lt", "lt"),
+    ("le", "le"),
+    ("size", "4"),
+    ("size2", "8"),
+    ("size3", "12"),
+    ("size4", "16"),
+    ("shift", "2"),
+];
+const LONG_LONG: Words<'_> = &[
+    ("type", "long long"),
+    ("tag", "npy::integral_type<long long, (NPY_TYPES)9>, long long"),
+    ("T", "i64"),
+    ("V", "i64x2"),
+    ("I", "i64x2"),
+    ("numbers", "0 1"),
+    ("steps", "2 2"),
+    ("count", "(i64.extend_i32_u (local.get $count))"),
+    ("most", "0x7fffffffffffffff"),
+    ("lt", "lt_s"),
+    ("le", "le_s"),
+    ("size", "8"),
+    ("size2", "16"),
+    ("size3", "24"),
+    ("size4", "32"),
+    ("shift", "3"),
+];
+const LONG: Words<'_> = &[
+    ("type", "long"),
+    ("tag", "npy::integral_type<long, (NPY_TYPES)7>, long"),
+    ("T", "i32"),
+    ("V", "i32x4"),
+    ("I", "i32x4"),
+    ("numbers", "0 1 2 3"),
+    ("steps", "4 4 4 4"),
+    ("count", "(local.get $count)"),
+    ("most", "0x7fffffff"),
+    ("lt", "lt_s"),
+    ("le", "le_s"),
+    ("size", "4"),
+    ("size2", "8"),
+    ("size3", "12"),
+    ("size4", "16"),
+    ("shift", "2"),
+];
+const INT: Words<'_> = &[
+    ("type", "int"),
+    ("tag", "npy::integral_type<int, (NPY_TYPES)5>, int"),
+    ("T", "i32"),
+    ("V", "i32x4"),
+    ("I", "i32x4"),
+    ("numbers", "0 1 2 3"),
+    ("steps", "4 4 4 4"),
+    ("count", "(local.get $count)"),
+    ("most", "0x7fffffff"),
+    ("lt", "lt_s"),
+    ("le", "le_s"),
+    ("size", "4"),
+    ("size2", "8"),
+    ("size3", "12"),
+    ("size4", "16"),
+    ("shift", "2"),
+];
 
 /// Hashes of the replaced functions.
 const PINS: &str = include_str!("replace/pins.txt");
@@ -76,10 +213,10 @@ pub enum ReplaceError {
         /// How it differs.
         what: &'static str,
     },
-    /// A function has other code than the one that a file replaces.
+    /// The code of a function differs from what a file replaces.
     #[error(
-        "the function {function} of the Python module is not the one that {file}.wat replaces: \
-         the hash of its code is {hash:016x}"
+        "the function {function} of the Python module has other code than {file}.wat expects: \
+         its hash is {hash:016x}"
     )]
     Changed {
         /// Name of the file.
@@ -91,7 +228,7 @@ pub enum ReplaceError {
     },
 }
 
-/// Replaces functions of the Python module.
+/// Replaces functions of the Python module. Smaller tiers than `All` may skip files.
 pub(super) fn apply(module: &[u8], tier: Tier) -> Result<Vec<u8>, PassError> {
     let pins = PINS.lines().filter(|line| !line.starts_with('#')).map(|line| {
         let (hash, name) = line.split_once(' ')?;
@@ -102,14 +239,26 @@ pub(super) fn apply(module: &[u8], tier: Tier) -> Result<Vec<u8>, PassError> {
     replace(module, FILES, PAGES, Some(&pins), tier == Tier::All)
 }
 
-/// Replaces functions of any module by those of one file, whatever their code is, for tests.
+/// Replaces functions of any module by those of a file, whatever their code is, for tests.
 pub(super) fn apply_file(module: &[u8], text: &str) -> Result<Vec<u8>, PassError> {
-    replace(module, &[("file", text)], 1, None, true)
+    let file = Source {
+        name: "file",
+        text,
+        words: &[],
+    };
+    // Without state, the memory stays as it is.
+    let pages = u32::from(text.contains("\"state\""));
+    replace(module, &[file], pages, None, true)
+}
+
+/// Returns a module of the named functions alone, with a memory of `pages`, for tests.
+pub(super) fn extract(module: &[u8], names: &[&str], pages: u32) -> Result<Vec<u8>, PassError> {
+    extract::extract(module, names, pages)
 }
 
 fn replace(
     module: &[u8],
-    files: &[(&str, &str)],
+    files: &[Source<'_>],
     pages: u32,
     pins: Option<&HashMap<&str, u64>>,
     is_complete: bool,
@@ -117,12 +266,12 @@ fn replace(
     let input = Input::parse(module)?;
     let parsed = files
         .iter()
-        .map(|(name, text)| {
-            let binary = wat::parse_str(text).map_err(|source| ReplaceError::Text {
-                file: (*name).to_owned(),
+        .map(|file| {
+            let binary = wat::parse_str(file.text()).map_err(|source| ReplaceError::Text {
+                file: file.name.to_owned(),
                 source,
             })?;
-            Ok((*name, binary))
+            Ok((file.name, binary))
         })
         .collect::<Result<Vec<_>, ReplaceError>>()?;
     let mut changes = write::Changes::new(&input, pages)?;
@@ -154,8 +303,12 @@ fn replace(
 pub(super) const FILES_VERSION: u64 = {
     let (mut hash, mut file) = (hashed(0xcbf2_9ce4_8422_2325, PINS), 0);
     while file < FILES.len() {
-        hash = hashed(hashed(hash, FILES[file].0), FILES[file].1);
-        file += 1;
+        let Source { name, text, words } = &FILES[file];
+        (hash, file) = (hashed(hashed(hash, name), text), file + 1);
+        let mut word = 0;
+        while word < words.len() {
+            (hash, word) = (hashed(hashed(hash, words[word].0), words[word].1), word + 1);
+        }
     }
     hash
 };

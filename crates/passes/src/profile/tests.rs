@@ -235,7 +235,7 @@ fn a_profile_is_of_one_module() {
     };
     let mut recorded = Recorded {
         functions: vec![recorded::Function {
-            identity: identity::identity(&input, 0).unwrap(),
+            identity: identity(&input, 0).unwrap(),
             entries: 0,
             name: "f".into(),
             sites: vec![site(0, None), site(2, Some(1))],

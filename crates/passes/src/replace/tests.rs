@@ -24,6 +24,14 @@ fn replaced(text: &str) -> Vec<u8> {
     module
 }
 
+fn named<'a>(name: &'a str, text: &'a str) -> Source<'a> {
+    Source {
+        name,
+        text,
+        words: &[],
+    }
+}
+
 /// Calls exports of a module one after the other.
 fn call(module: &[u8], calls: &[(&str, i32)]) -> Vec<i32> {
     let engine = Engine::default();
@@ -183,7 +191,8 @@ fn what_functions_cannot_have_is_refused() {
 
 #[test]
 fn only_the_pinned_code_is_replaced() {
-    let files = [("a", r#"(module (func (export "twice") (param i32) (result i32) local.get 0))"#)];
+    let files =
+        [named("a", r#"(module (func (export "twice") (param i32) (result i32) local.get 0))"#)];
     let hash = |module: &[u8]| match replace(module, &files, 0, Some(&HashMap::new()), true)
         .unwrap_err()
     {
@@ -207,11 +216,11 @@ fn a_tier_without_the_functions_skips_the_file() {
         (func (export "twice") (param i32) (result i32) i32.const 2))"#;
     let state = r#"(module (import "state" "8" (global $s i32))
         (func (export "twice") (param i32) (result i32) global.get $s))"#;
-    let files = [("gone", gone), ("here", here), ("state", state)];
+    let files = [named("gone", gone), named("here", here), named("state", state)];
     let module = replace(&module(), &files, 1, None, false).unwrap();
     // The state has the same address on every tier.
     assert_eq!(call(&module, &[("inc", 9), ("twice", 9)]), [3, 0x10000 + 64]);
-    for (files, is_complete) in [(files.as_slice(), true), (&[("both", both)], false)] {
+    for (files, is_complete) in [(files.as_slice(), true), (&[named("both", both)], false)] {
         let error = replace(&self::module(), files, 1, None, is_complete).unwrap_err();
         assert!(told(&error).contains("function gone of the Python module"), "{error}");
     }
@@ -220,16 +229,17 @@ fn a_tier_without_the_functions_skips_the_file() {
 #[test]
 fn a_function_is_replaced_once() {
     let file = r#"(module (func (export "inc") (param i32) (result i32) i32.const 3))"#;
-    let error = replace(&module(), &[("a", file), ("b", file)], 0, None, true).unwrap_err();
+    let error =
+        replace(&module(), &[named("a", file), named("b", file)], 0, None, true).unwrap_err();
     assert!(told(&error).contains("replaced twice"), "{error}");
 }
 
 #[test]
 fn the_files_are_parsed_and_pinned() {
     let mut replaced = Vec::new();
-    for (name, text) in FILES {
-        let binary = wat::parse_str(text).unwrap();
-        let file = File::parse(name, &binary).unwrap();
+    for source in FILES {
+        let binary = wat::parse_str(source.text()).unwrap();
+        let file = File::parse(source.name, &binary).unwrap();
         replaced.extend(file.exports.iter().map(|(name, _)| (*name).to_owned()));
     }
     let lines = PINS.lines().filter(|line| !line.starts_with('#'));

@@ -20,7 +20,7 @@ const PAGE: u64 = 65_536;
 /// Alignment of states: that of a processor's cache line.
 const ALIGNMENT: u64 = 64;
 
-const BROKEN: PassError = unsupported("its functions are not well formed");
+pub(super) const BROKEN: PassError = unsupported("its functions are not well formed");
 
 /// The changes of a module.
 pub(super) struct Changes<'i, 'a> {
@@ -300,7 +300,7 @@ fn memory(module: &[u8]) -> Result<u64, PassError> {
     Err(unsupported("it needs one memory of its own"))
 }
 
-fn refused(error: reencode::Error) -> PassError {
+pub(super) fn refused(error: reencode::Error) -> PassError {
     PassError::of(error, "replace")
 }
 

@@ -368,6 +368,8 @@ struct Dry;
 fn engine() -> Engine {
     let mut config = Config::new();
     config.wasm_exceptions(true).gc_heap_reservation(0).gc_heap_guard_size(0);
+    // Calls of originals take more of it.
+    config.max_wasm_stack(1 << 20);
     Engine::new(&config).unwrap()
 }
 

@@ -41,13 +41,13 @@ pub(super) fn extract(module: &[u8], names: &[&str], pages: u32) -> Result<Vec<u
         types.ty().func_type(&RoundtripReencoder.func_type(ty.clone()).map_err(refused)?);
     }
     let places: HashMap<u32, u32> = found.iter().copied().zip(0..).collect();
-    let (mut exports, mut named) = (ExportSection::new(), NameMap::new());
+    let (mut exports, mut labels) = (ExportSection::new(), NameMap::new());
     for (&old, new) in found.iter().zip(0..) {
         let ty = input.ty(old)?;
         let ty = input.types.iter().position(|known| known == ty).ok_or(BROKEN)?;
         functions.function(ty as u32);
         code.raw(&body(&input, old, &places)?);
-        named.append(new, input.name(old));
+        labels.append(new, input.name(old));
         if let Some(name) = names.get(new as usize) {
             exports.export(name, ExportKind::Func, new);
         }
@@ -69,7 +69,7 @@ pub(super) fn extract(module: &[u8], names: &[&str], pages: u32) -> Result<Vec<u
     };
     globals.global(ty, &ConstExpr::i32_const(65_536));
     let mut section = NameSection::new();
-    section.functions(&named);
+    section.functions(&labels);
     let mut out = Module::new();
     out.section(&types).section(&functions).section(&memories).section(&globals);
     out.section(&exports).section(&code).section(&section);

@@ -315,6 +315,10 @@ fn numbers_of_their_own_modules() {
     says("docs/reference/security.md", &format!("gives way every {slice} million units"));
     let resident = number("crates/memory/src/sys/linux/region.rs", "KEEP_RESIDENT") >> 20;
     says("docs/internals/architecture.md", &format!("there is more than {resident} MiB of them"));
+    let grown = number("crates/memory/src/sys/linux/region.rs", "KEEP_GROWN") >> 20;
+    says("docs/internals/architecture.md", &format!("Up to {grown} MiB of grown memory"));
+    let row = format!("| memory that runs took, kept in each | {grown} MiB,");
+    says("docs/reference/limits.md", &row);
     let idle = number("src/runtime.rs", "MAX_IDLE");
     let least = number("src/runtime.rs", "MIN_IDLE");
     let row =

@@ -14,10 +14,15 @@ use std::sync::atomic::{AtomicU32, Ordering};
 /// one.
 const MAX_KEPT: u32 = 32;
 
-/// Returns this process's freed memory to the system, if its allocator can. It takes milliseconds
-/// during which other allocations wait. Call it if the process has been measured to use too much
-/// memory.
+/// Returns this process's freed memory to the system, if its allocator can, and memory that pools
+/// keep for the growth of later sandboxes. It takes milliseconds during which other allocations
+/// wait. Call it if the process has been measured to use too much memory.
 pub fn trim_memory() {
+    super::pool::release_kept();
+    trim();
+}
+
+fn trim() {
     #[cfg(all(target_os = "linux", target_env = "gnu"))]
     glibc::trim();
 }
@@ -27,7 +32,7 @@ pub fn trim_memory() {
 pub fn note_freed() {
     static FREED: AtomicU32 = AtomicU32::new(0);
     if (FREED.fetch_add(1, Ordering::Relaxed) + 1).is_multiple_of(MAX_KEPT) {
-        trim_memory();
+        trim();
     }
 }
 

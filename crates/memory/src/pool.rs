@@ -7,7 +7,7 @@
 //! thread would take a processor from a run, and the pages would be in no cache. The first region
 //! stays dirty, because many processes run one sandbox and exit.
 
-use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError, TryLockError, Weak};
 use std::time::{Duration, Instant};
 
 use super::sys::Extent;
@@ -70,17 +70,42 @@ enum Thread {
 
 /// Maximum number of used regions that wait for the pool's thread.
 const MAX_BEHIND: usize = 2;
-/// Maximum size of grown memory that the returning thread releases itself, in bytes.
+/// Maximum size of grown memory that the returning thread clears itself, in bytes.
 const MAX_GROWN: usize = 4 << 20;
 /// How long a surplus region is kept in case it is needed again.
 const SPARE_FOR: Duration = Duration::from_secs(1);
 /// After saturation, number of sandbox starts before CPUs are considered idle again.
 const PRESSURE: u32 = 8;
 
+/// The pools of this process, and those that it had inherited when it was forked.
+static POOLS: Mutex<Pools> = Mutex::new(Vec::new());
+
+type Pools = Vec<(Process, Weak<Shared>)>;
+
+/// Returns `None` if another thread uses the list: in a forked process, that may be so forever.
+fn pools() -> Option<MutexGuard<'static, Pools>> {
+    match POOLS.try_lock() {
+        Ok(pools) => Some(pools),
+        Err(TryLockError::Poisoned(poisoned)) => Some(poisoned.into_inner()),
+        Err(TryLockError::WouldBlock) => None,
+    }
+}
+
+/// Releases the pages that idle regions keep for growth, in all pools of this process.
+pub(crate) fn release_kept() {
+    let own: Vec<_> = pools().map_or_else(Vec::new, |pools| {
+        let own = pools.iter().filter(|(process, _)| process.is_current());
+        own.filter_map(|(_, pool)| pool.upgrade()).collect()
+    });
+    for pool in own {
+        pool.release_kept();
+    }
+}
+
 impl Pool {
     /// Creates a pool that keeps at most `max_idle` regions permanently. Surplus regions are
-    /// released if they are not needed for a second. An idle region holds the 1 to 16 MiB that its
-    /// last sandboxes wrote.
+    /// released if they are not needed for a second. An idle region holds the 1 to 16 MiB of its
+    /// image that its last sandboxes wrote, and for a second the memory that they grew by.
     pub fn new(max_idle: usize) -> Arc<Self> {
         let shared = Shared {
             idle: Mutex::default(),
@@ -88,10 +113,13 @@ impl Pool {
             max_idle,
             processors: std::thread::available_parallelism().map_or(1, usize::from),
         };
-        Arc::new(Self {
-            shared: Arc::new(shared),
-            process: Process::current(),
-        })
+        let shared = Arc::new(shared);
+        let process = Process::current();
+        if let Some(mut pools) = pools() {
+            pools.retain(|(_, pool)| pool.strong_count() > 0);
+            pools.push((process, Arc::downgrade(&shared)));
+        }
+        Arc::new(Self { shared, process })
     }
 
     /// Returns a slot with `image`: a region that held it before, a new region, or a remapped one.
@@ -193,8 +221,8 @@ impl Pool {
         if region.reset().is_ok() {
             let mut idle = self.shared.lock();
             idle.clean.push(region);
-            let is_over = idle.clean.len() > self.shared.max_idle && idle.thread != Thread::Timing;
-            if is_over && self.start_thread(&mut idle) {
+            let has_spare = idle.has_spare(self.shared.max_idle);
+            if has_spare && idle.thread != Thread::Timing && self.start_thread(&mut idle) {
                 drop(idle);
                 self.shared.work.notify_one();
             }
@@ -237,6 +265,14 @@ impl Shared {
         self.idle.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
+    /// Releases the pages that clean regions keep for growth.
+    fn release_kept(&self) {
+        let mut keeping: Vec<_> =
+            self.lock().clean.extract_if(.., |region| region.kept() > 0).collect();
+        keeping.retain_mut(|region| region.release_kept().is_ok());
+        self.lock().clean.splice(0..0, keeping);
+    }
+
     /// Main loop of the pool's thread until the pool is dropped: resets used regions and releases
     /// surplus ones.
     fn work(&self) {
@@ -252,7 +288,7 @@ impl Shared {
                 }
                 continue;
             }
-            if idle.clean.len() <= self.max_idle {
+            if !idle.has_spare(self.max_idle) {
                 looked = None;
                 idle = self.work.wait(idle).unwrap_or_else(PoisonError::into_inner);
                 continue;
@@ -263,11 +299,13 @@ impl Shared {
             });
             let left = SPARE_FOR.saturating_sub(since.elapsed());
             if left.is_zero() {
-                let spare = idle.spare(self.max_idle);
+                let (spare, mut unused) = idle.spare(self.max_idle);
                 looked = None;
                 drop(idle);
                 drop(spare);
+                unused.retain_mut(|region| region.release_kept().is_ok());
                 idle = self.lock();
+                idle.clean.splice(0..0, unused);
                 continue;
             }
             idle.thread = Thread::Timing;
@@ -326,10 +364,19 @@ impl Idle {
         self.rested.len() >= max_idle && self.rested.iter().all(|rested| rested.is_like(region))
     }
 
-    /// Takes surplus regions that were not needed since the last check, oldest first.
-    fn spare(&mut self, max_idle: usize) -> Vec<Region> {
-        let over = self.clean.len().saturating_sub(max_idle);
-        self.clean.drain(..over.min(self.fewest)).collect()
+    /// Whether clean regions are surplus, or keep pages for growth.
+    fn has_spare(&self, max_idle: usize) -> bool {
+        self.clean.len() > max_idle || self.clean.iter().any(|region| region.kept() > 0)
+    }
+
+    /// Takes the regions that were not needed since the last check, oldest first: surplus ones, and
+    /// others that keep pages for growth.
+    fn spare(&mut self, max_idle: usize) -> (Vec<Region>, Vec<Region>) {
+        let over = self.clean.len().saturating_sub(max_idle).min(self.fewest);
+        let keeping = self.clean[over..self.fewest].iter().any(|region| region.kept() > 0);
+        let surplus = self.clean.drain(..over).collect();
+        let others = if keeping { self.fewest - over } else { 0 };
+        (surplus, self.clean.drain(..others).collect())
     }
 }
 
@@ -482,6 +529,55 @@ mod tests {
         run(&pool, &image, 7, 4);
         assert_eq!(settled(&pool, 1), 1);
         assert_eq!(pool.shared.lock().made, 1);
+    }
+
+    #[test]
+    fn memory_kept_for_growth_is_released_once_it_is_not_needed() {
+        let pool = Pool::new(2);
+        let image = image(7);
+        for _ in 0..4 {
+            let mut slots: Vec<_> = (0..2).map(|_| pool.acquire(&image).unwrap()).collect();
+            for slot in &mut slots {
+                slot.grow(PAGES * PAGE + (2 << 20)).unwrap();
+                let grown = &mut slot.region_mut().bytes()[PAGES * PAGE..];
+                assert!(grown.iter().all(|byte| *byte == 0));
+                grown.fill(1);
+            }
+        }
+        for _ in 0..300 {
+            let idle = pool.shared.lock();
+            if idle.clean.len() == 2 && idle.clean.iter().all(|region| region.kept() == 0) {
+                return;
+            }
+            drop(idle);
+            std::thread::sleep(Duration::from_millis(10));
+        }
+        panic!("an idle pool keeps memory");
+    }
+
+    #[test]
+    fn a_process_short_of_memory_takes_back_what_is_kept() {
+        let pool = Pool::new(2);
+        let image = image(7);
+        let mut slot = pool.acquire(&image).unwrap();
+        // Is not the pool's only sandbox, so it is cleaned at once.
+        drop(pool.acquire(&image).unwrap());
+        slot.grow(PAGES * PAGE + (2 << 20)).unwrap();
+        slot.region_mut().bytes()[PAGES * PAGE..].fill(1);
+        drop(slot);
+        settled(&pool, 2);
+        let kept = || pool.shared.lock().clean.iter().map(Region::kept).sum::<usize>();
+        if cfg!(memory = "linux") && kept() == 0 {
+            return crate::sys::skip("a kernel that lists pages (PAGEMAP_SCAN, Linux 6.7)");
+        }
+        // A test of another pool may hold the list.
+        for _ in 0..1000 {
+            release_kept();
+            if kept() == 0 {
+                break;
+            }
+        }
+        assert_eq!(kept(), 0);
     }
 
     #[test]

@@ -84,6 +84,20 @@ pub(crate) fn private_pages(range: Range<usize>, max_bytes: usize) -> Option<Vec
     (found.iter().map(ExactSizeIterator::len).sum::<usize>() <= max_bytes).then_some(found)
 }
 
+/// Returns the address ranges within `range`, private anonymous memory, that may not be zero.
+/// Returns `None` if the kernel does not support this.
+pub(super) fn touched_pages(range: Range<usize>) -> Option<Vec<Range<usize>>> {
+    let mut found = Vec::new();
+    let looking_for = ScanArguments {
+        category_inverted: PAGE_IS_ZERO,
+        category_mask: PAGE_IS_ZERO,
+        category_any_of_mask: PAGE_IS_PRESENT | PAGE_IS_SWAPPED,
+        ..ScanArguments::over(range)
+    };
+    scan(looking_for, &mut found)?;
+    Some(found)
+}
+
 /// Returns the address ranges within `range` that were written since they were mapped or last
 /// write-protected; with `protect`, write-protects them again. `range` must be watched
 /// ([`super::watch`]). Returns `None` if the kernel does not support this.

@@ -87,6 +87,22 @@ impl Region {
         Ok(())
     }
 
+    /// Returns 0: no pages are kept for growth.
+    #[expect(clippy::unused_self, reason = "Linux keeps some")]
+    pub(crate) fn kept(&self) -> usize {
+        0
+    }
+
+    /// Does nothing, because no pages are kept for growth.
+    #[expect(
+        clippy::unused_self,
+        clippy::unnecessary_wraps,
+        reason = "Linux keeps some"
+    )]
+    pub(crate) fn release_kept(&mut self) -> Result<(), MemoryError> {
+        Ok(())
+    }
+
     /// Resets the memory of a session guest to its image's state.
     pub(crate) fn rest(&mut self) -> Result<(), MemoryError> {
         self.reset()

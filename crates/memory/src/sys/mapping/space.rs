@@ -58,6 +58,10 @@ pub(crate) struct Space {
     reservation: Arc<Reservation>,
     /// Number of accessible bytes from the base.
     accessible: usize,
+    /// Number of bytes from the base that may use memory. Those past `accessible` are zero.
+    used: usize,
+    /// Whether a growth failed, perhaps halfway, so that bytes past `accessible` may be accessible.
+    is_partial: bool,
 }
 
 impl Space {
@@ -73,6 +77,8 @@ impl Space {
         Ok(Self {
             reservation: Arc::new(Reservation::new()?),
             accessible: 0,
+            used: 0,
+            is_partial: false,
         })
     }
 
@@ -120,15 +126,51 @@ impl Space {
             return Err(MemoryError::new("grow the memory")(e));
         }
         let grown = self.accessible..size;
+        self.used = self.used.max(size);
         // SAFETY: the range is in this reservation (checked above), where the pages past
-        // `accessible` are untouched anonymous ones.
-        unsafe {
+        // `accessible` are anonymous ones, untouched or zeroed.
+        let made = unsafe {
             let start = self.reservation.base.add(grown.start).as_ptr().cast();
             mm::mprotect(start, grown.len(), MprotectFlags::READ | MprotectFlags::WRITE)
+        };
+        if let Err(e) = made {
+            self.is_partial = true;
+            // If this fails too, the pages are discarded with the guest.
+            let _ = self.discard(self.accessible);
+            return Err(MemoryError::new("grow the memory")(e.into()));
         }
-        .map_err(|e| MemoryError::new("grow the memory")(e.into()))?;
         self.accessible = size;
         Ok(())
+    }
+
+    /// Makes all bytes from `start` on inaccessible and keeps their pages for the next growth,
+    /// which makes them accessible as they are: `start` must be past all images, and the bytes from
+    /// there on must be zero.
+    #[cfg(memory = "linux")]
+    pub(crate) fn hide(&mut self, start: usize) -> Result<(), MemoryError> {
+        if start >= self.accessible {
+            return Ok(());
+        }
+        // SAFETY: the range is in this reservation, which no other code uses.
+        unsafe {
+            let first = self.reservation.base.add(start).as_ptr().cast();
+            mm::mprotect(first, self.accessible - start, MprotectFlags::empty())
+        }
+        .map_err(|e| MemoryError::new("release memory")(e.into()))?;
+        self.accessible = start;
+        Ok(())
+    }
+
+    /// Returns the number of bytes from the base that may use memory.
+    #[cfg(memory = "linux")]
+    pub(crate) fn used(&self) -> usize {
+        self.used
+    }
+
+    /// Whether bytes past the accessible ones may not be zero.
+    #[cfg(memory = "linux")]
+    pub(crate) fn is_partial(&self) -> bool {
+        self.is_partial
     }
 
     /// Maps `range` of `image` at the same offsets, over previous contents or after the last
@@ -151,25 +193,28 @@ impl Space {
         }
         .map_err(|e| MemoryError::new("map an image")(e.into()))?;
         self.accessible = self.accessible.max(range.end);
+        self.used = self.used.max(range.end);
         Ok(())
     }
 
     /// Makes all bytes from `start` on inaccessible and discards their contents.
     pub(crate) fn discard(&mut self, start: usize) -> Result<(), MemoryError> {
-        if start >= self.accessible {
+        if start >= self.used {
             return Ok(());
         }
         // SAFETY: the range is in this reservation, which no other code uses.
         unsafe {
             mm::mmap_anonymous(
                 self.reservation.base.add(start).as_ptr().cast(),
-                self.accessible - start,
+                self.used - start,
                 ProtFlags::empty(),
                 PRIVATE | MapFlags::FIXED,
             )
         }
         .map_err(|e| MemoryError::new("release memory")(e.into()))?;
-        self.accessible = start;
+        self.is_partial &= start > self.accessible;
+        self.accessible = self.accessible.min(start);
+        self.used = start;
         Ok(())
     }
 }

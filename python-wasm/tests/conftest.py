@@ -16,7 +16,7 @@ from process import Runs
 RUNNER = pathlib.Path(__file__).parent.parent / "runner"
 
 
-_CODECS = {b"s": "snappy", b"r": "lz4_raw", b"f": "lz4", b"z": "zstd", b"b": "brotli"}
+_CODECS = {b"s": "snappy", b"r": "lz4_raw", b"f": "lz4", b"z": "zstd"}
 
 
 def _convert(frame):

@@ -140,7 +140,7 @@ _SETTINGS = [
     {"use_deprecated_int96_timestamps": True},
     {"version": "1.0"},
     {"compression": "zstd"},
-    {"compression": "brotli", "data_page_version": "2.0"},
+    {"compression": "zstd", "data_page_version": "2.0"},
     {"compression": "lz4"},
 ]
 

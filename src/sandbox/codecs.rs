@@ -5,7 +5,6 @@
 //! window. Work is done in steps, between which other runs proceed and the deadline is checked.
 
 mod block;
-mod brotli;
 mod lz4_frames;
 mod zstd;
 
@@ -37,8 +36,9 @@ enum Step {
     Done(usize),
 }
 
-/// Work on one piece of data, done in steps of a few milliseconds. Each step gets all of the data
-/// and the whole room for the result, in which earlier steps wrote.
+/// Work on one piece of data, done in steps of a few milliseconds; a block of Snappy or LZ4 is one
+/// step, of up to 0.2 s. Each step gets all of the data and the whole room for the result, in which
+/// earlier steps wrote.
 trait Work: Send {
     fn step(&mut self, input: &[u8], output: &mut [u8]) -> Result<Step, Broken>;
 }
@@ -65,7 +65,6 @@ impl Order {
             (b'd', b'r') => (Box::new(block::Lz4), size),
             (b'd', b'f') => (Box::<lz4_frames::Reader>::default(), size),
             (b'd', b'z') => (Box::new(zstd::Reader::new()), size),
-            (b'd', b'b') => (Box::new(brotli::Reader::new()), size),
             _ if size != length => return None,
             (b'c', b's') => (Box::new(block::ToSnappy), block::snappy_room(size)),
             (b'c', b'r') => (Box::new(block::ToLz4), block::lz4_room(size)),

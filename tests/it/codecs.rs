@@ -96,7 +96,7 @@ fn slow_data_end_at_the_deadline() {
 #[cfg(target_os = "linux")]
 #[test]
 fn the_host_keeps_no_memory() {
-    use crate::support::{alone, memory_taken};
+    use crate::support::{alone, comes_to, memory_taken};
 
     alone("codecs::the_host_keeps_no_memory", || {
         let decompress =
@@ -106,7 +106,12 @@ fn the_host_keeps_no_memory() {
         for _ in 0..5 {
             decompress();
         }
-        let more = memory_taken().saturating_sub(before);
-        assert!(more < 16 << 20, "{more} bytes");
+        // What the guest's memory took is kept for a second.
+        let mut more = u64::MAX;
+        let few = comes_to(|| {
+            more = memory_taken().saturating_sub(before);
+            more < 16 << 20
+        });
+        assert!(few, "{more} bytes");
     });
 }

@@ -234,6 +234,7 @@ def settings_of(plan, backend, work):
     settings = dict(plan.settings)
     if backend == "mesonpy":
         setup = settings.get("setup-args", [])
+        setup = [setup] if isinstance(setup, str) else setup
         settings["setup-args"] = [f"--cross-file={work / 'cross.ini'}", *setup]
     return settings
 

@@ -223,12 +223,12 @@ def from_cargo(name, version, file, work):
                 f"that has {file}"
             )
         # cargo downloads only what a package depends on.
-        package = work / "crates" / name
+        package = work / "crates" / f"{name}-{version}"
         (package / "src").mkdir(parents=True)
         (package / "src/lib.rs").touch()
         (package / "Cargo.toml").write_text(
             f'[package]\nname = "sources"\nversion = "0.0.0"\n'
-            f'[dependencies]\n{name} = "={version}"\n'
+            f'[dependencies]\n{name} = "={version}"\n[workspace]\n'
         )
         output_of(["cargo", "fetch", "--quiet"], cwd=package)
     found = kept()

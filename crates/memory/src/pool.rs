@@ -199,7 +199,7 @@ impl Pool {
     }
 
     /// Takes back the region of a sandbox that has ended.
-    fn give_back(&self, mut region: Region) {
+    fn give_back(&self, region: Region) {
         if !self.process.is_current() {
             return;
         }
@@ -218,7 +218,7 @@ impl Pool {
             return;
         }
         drop(idle);
-        if region.reset().is_ok() {
+        if let Some(region) = self.shared.cleaned(region) {
             let mut idle = self.shared.lock();
             idle.clean.push(region);
             let has_spare = idle.has_spare(self.shared.max_idle);
@@ -273,19 +273,27 @@ impl Shared {
         self.lock().clean.splice(0..0, keeping);
     }
 
+    /// Resets a region, if possible. A surplus one keeps no pages for growth: many runs may end at
+    /// once.
+    fn cleaned(&self, mut region: Region) -> Option<Region> {
+        region.reset().ok()?;
+        if region.kept() > 0 && self.lock().clean.len() >= self.max_idle {
+            region.release_kept().ok()?;
+        }
+        Some(region)
+    }
+
     /// Main loop of the pool's thread until the pool is dropped: resets used regions and releases
     /// surplus ones.
     fn work(&self) {
         let mut idle = self.lock();
         let mut looked = None;
         while !idle.closed {
-            if let Some(mut region) = idle.used.pop() {
+            if let Some(region) = idle.used.pop() {
                 drop(idle);
-                let clean = region.reset().is_ok();
+                let region = self.cleaned(region);
                 idle = self.lock();
-                if clean {
-                    idle.clean.push(region);
-                }
+                idle.clean.extend(region);
                 continue;
             }
             if !idle.has_spare(self.max_idle) {
@@ -372,10 +380,12 @@ impl Idle {
     /// Takes the regions that were not needed since the last check, oldest first: surplus ones, and
     /// others that keep pages for growth.
     fn spare(&mut self, max_idle: usize) -> (Vec<Region>, Vec<Region>) {
-        let over = self.clean.len().saturating_sub(max_idle).min(self.fewest);
-        let keeping = self.clean[over..self.fewest].iter().any(|region| region.kept() > 0);
+        // There may be fewer: `release_kept` takes some of them for a while.
+        let fewest = self.fewest.min(self.clean.len());
+        let over = self.clean.len().saturating_sub(max_idle).min(fewest);
+        let keeping = self.clean[over..fewest].iter().any(|region| region.kept() > 0);
         let surplus = self.clean.drain(..over).collect();
-        let others = if keeping { self.fewest - over } else { 0 };
+        let others = if keeping { fewest - over } else { 0 };
         (surplus, self.clean.drain(..others).collect())
     }
 }
@@ -553,6 +563,33 @@ mod tests {
             std::thread::sleep(Duration::from_millis(10));
         }
         panic!("an idle pool keeps memory");
+    }
+
+    #[test]
+    fn surplus_regions_keep_no_pages_for_growth() {
+        let pool = Pool::new(1);
+        let image = image(7);
+        let mut slots: Vec<_> = (0..4).map(|_| pool.acquire(&image).unwrap()).collect();
+        for slot in &mut slots {
+            slot.grow(PAGES * PAGE + (2 << 20)).unwrap();
+            slot.region_mut().bytes()[PAGES * PAGE..].fill(1);
+        }
+        drop(slots);
+        settled(&pool, 4);
+        let idle = pool.shared.lock();
+        let keeping = idle.clean.iter().filter(|region| region.kept() > 0).count();
+        // Two threads may clean one each.
+        assert!(keeping <= 2, "{keeping} regions keep pages");
+    }
+
+    #[test]
+    fn regions_that_are_taken_for_a_while_are_not_spare() {
+        let pool = Pool::new(1);
+        drop(pool.acquire(&image(7)).unwrap());
+        let mut idle = pool.shared.lock();
+        idle.fewest = 5;
+        let (surplus, others) = idle.spare(1);
+        assert_eq!((surplus.len(), others.len()), (0, 0));
     }
 
     #[test]

@@ -19,7 +19,7 @@ _PLAIN = frozenset((bool, float, int, str, type(None)))
 _modules = sys.modules
 _print = builtins.print
 
-_EXTENDED = _opcodes["EXTENDED_ARG"]
+_CACHE, _POP, _EXTENDED = (_opcodes[name] for name in ("CACHE", "POP_TOP", "EXTENDED_ARG"))
 _NAME, _ATTRIBUTE = _opcodes["LOAD_NAME"], _opcodes["LOAD_ATTR"]
 _INTRINSIC = _opcodes.get("CALL_INTRINSIC_1")
 _PRINT = 1  # INTRINSIC_PRINT, which passes a value to `sys.displayhook`
@@ -52,6 +52,7 @@ def read(figure, path, options, resolution):
         settings = _modules["matplotlib"].rcParams
         is_usual = (
             _OPTIONS.issuperset(options)
+            and not settings["savefig.transparent"]
             and _dpi(figure, options.get("dpi"), settings) == _dpi(figure, resolution, settings)
             and not is_watched(figure.canvas)
             and not is_arranged(figure)
@@ -95,8 +96,13 @@ def _only_shows(frame):
 
 
 def _is_harmless(program, start):
-    rest, high = program.co_code[start:], 0
+    rest, high, is_first = program.co_code[start:], 0, True
     for operation, low in zip(rest[::2], rest[1::2], strict=True):
+        if is_first and operation != _CACHE:
+            # A call that takes the result could change the figure.
+            if operation not in (_POP, _INTRINSIC):
+                return False
+            is_first = False
         number = high | low
         high = number << 8 if operation == _EXTENDED else 0
         if operation == _NAME:

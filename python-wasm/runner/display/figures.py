@@ -383,7 +383,8 @@ def saved(figure, before, target, kind, options):
     if not STATE.saves or STATE.capturing:
         return
     if isinstance(target, _Stream):
-        target = getattr(target, "name", None)
+        # What it wrote may be elsewhere, or behind other data.
+        target, options = getattr(target, "name", None), None
     if not isinstance(target, (str, _PathLike)):
         return
     path = _fspath(target)

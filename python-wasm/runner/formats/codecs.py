@@ -2,7 +2,7 @@
 
 from _belljar.protocol import door
 
-SNAPPY, LZ4_BLOCK, LZ4, ZSTD, BROTLI = b"s", b"r", b"f", b"z", b"b"
+SNAPPY, LZ4_BLOCK, LZ4, ZSTD = b"s", b"r", b"f", b"z"
 # The most that the host takes or makes in one call.
 LIMIT = 64 << 20
 _LZ4_MAGIC = b"\x04\x22\x4d\x18"
@@ -30,7 +30,12 @@ def compress(codec, data):
             f"a part of {len(data)} bytes cannot be compressed, and {LIMIT} are the most: "
             "write the file without compression"
         )
-    return door.convert(b"c" + codec, len(data), data) if len(data) else _EMPTY[codec]
+    if not len(data):
+        return _EMPTY[codec]
+    made = door.convert(b"c" + codec, len(data), data)
+    if not made:
+        raise ValueError("a part of the file was not compressed: the run is being stopped")
+    return made
 
 
 # What the codecs make of nothing.

@@ -12,7 +12,7 @@ _PLAIN, _PLAIN_DICTIONARY, _RLE, _DELTA, _DELTA_LENGTH, _DELTA_TEXT, _CODES, _SP
 )  # fmt: skip
 _CODECS = ("UNCOMPRESSED", "SNAPPY", "GZIP", "LZO", "BROTLI", "LZ4", "ZSTD", "LZ4_RAW")
 _GZIP, _OLD_LZ4 = 2, 5
-_BY_HOST = {1: codecs.SNAPPY, 4: codecs.BROTLI, 6: codecs.ZSTD, 7: codecs.LZ4_BLOCK}
+_BY_HOST = {1: codecs.SNAPPY, 6: codecs.ZSTD, 7: codecs.LZ4_BLOCK}
 _PAGE_LIMIT = 1 << 31
 
 

@@ -15,13 +15,6 @@ JQIYAXMlAEwcAAAAFqABGRwZLCYAHBUEGSUGABkYAW4VDBagARa6Cha6AiYISRwVABUAFQIAPCkGGSYA
 GAFzFQwWoAEW+gwW4AEmwgJJHBUAFQAVAgA8FsAHGQYZJgCgAQAAABa0FxagASYIFpoEACggcGFycXVldC1jcHAtYXJyb3cgdmVy
 c2lvbiAyNi4wLjEZLBwAABwAAADFAAAAUEFSMQ==
 """,
-    "brotli parquet": """
-UEFSMRUAFY4KFZABLBWgARUAFQYVBhwAAAAbhgIA5Gje4eEBCrUOmXBAA9UsxEQuqIeNMRCHv9swAPyIUEZJTJAUzbAcL4iSTK5Q
-qtQarU5vMJrMFqvN7nC63B7v8QEv/xAVABXODBVKLBWgARUAFQYVBhwAAAAbJgMAxCZHd2tLOMAXNbAgw/qBW3JpbCXXCIAnVXZu
-zQmpjqoXFQQZPDUAGAZzY2hlbWEVBAAVBCUCGAFuABUMJQIYAXMlAEwcAAAAFqABGRwZLCYAHBUEGSUGABkYAW4VCBagARa6Cha8
-ASYISRwVABUAFQIAPCkGGSYAoAEAAAAmABwVDBklBgAZGAFzFQgWoAEW+AwWdCbEAUkcFQAVABUCADwWwAcZBhkmAKABAAAAFrIX
-FqABJggWsAIAKCBwYXJxdWV0LWNwcC1hcnJvdyB2ZXJzaW9uIDI2LjAuMRksHAAAHAAAAMQAAABQQVIx
-""",
     "lz4 parquet": """
 UEFSMRUAFY4KFZwELBWgARUAFQYVBhwAAACDAwAAAKABAQABAAQJABMCEAAAHwAAAgAQBAUAQQAAAAUGADAAAAYFAEEAAAAHBgAw
 AAAIBQBBAAAACQYAMAAACgUAQQAAAAsGADAAAAwFAEEAAAANBgAwAAAOBQBBAAAADwYAMAAAEAUAQQAAABEGADAAABIFAEEAAAAT
@@ -90,4 +83,4 @@ for write in (large.to_parquet, large.to_feather):
     except ValueError as error:
         print(error)
 
-# expect stdout: "zstd parquet True\nbrotli parquet True\nlz4 parquet True\nzstd feather True\nlz4 feather True\nNone True\nsnappy True\ngzip True\nzstd True\nlz4 True\nuncompressed True\nlz4 True\nzstd True\n[None]\nParquet files cannot be compressed with 'brotli' here: take \"snappy\", \"gzip\", \"zstd\", \"lz4\" or None\nFeather files cannot be compressed with 'brotli' here: take \"lz4\", \"zstd\" or \"uncompressed\"\n"
+# expect stdout: "zstd parquet True\nlz4 parquet True\nzstd feather True\nlz4 feather True\nNone True\nsnappy True\ngzip True\nzstd True\nlz4 True\nuncompressed True\nlz4 True\nzstd True\n[None]\nParquet files cannot be compressed with 'brotli' here: take \"snappy\", \"gzip\", \"zstd\", \"lz4\" or None\nFeather files cannot be compressed with 'brotli' here: take \"lz4\", \"zstd\" or \"uncompressed\"\n"

@@ -292,7 +292,9 @@ fn memory(module: &[u8]) -> Result<u64, PassError> {
     for payload in Parser::new(0).parse_all(module) {
         if let Payload::MemorySection(section) = payload? {
             let memories: Vec<_> = section.into_iter().collect::<Result<_, _>>()?;
-            if let [memory] = memories[..] {
+            if let [memory] = memories[..]
+                && !memory.memory64
+            {
                 return Ok(memory.initial);
             }
         }

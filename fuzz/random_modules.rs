@@ -103,10 +103,10 @@ pub fn named(module: &[u8]) -> Vec<u8> {
     for index in 0..5 {
         functions.append(index, &format!("f{index}"));
     }
-    let mut names = NameSection::new();
-    names.functions(&functions);
+    let mut section = NameSection::new();
+    section.functions(&functions);
     let mut named = module.to_vec();
-    names.append_to(&mut named);
+    section.append_to(&mut named);
     named
 }
 

@@ -13,7 +13,7 @@ use super::{failed, outcome, runtime, succeeded};
 async fn foreign_frames_end_in_a_crash() {
     for code in [
         // Unknown, unreadable and impossible ones.
-        "send z{}",
+        "send Z{}",
         "send v{",
         "send p[]",
         "send s{}",

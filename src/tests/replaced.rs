@@ -182,9 +182,9 @@ fn sorts_are_those_of_numpy() {
         ]
     });
     let names: Vec<String> = names.collect();
-    let named: Vec<&str> = names.iter().map(String::as_str).collect();
+    let wanted: Vec<&str> = names.iter().map(String::as_str).collect();
     let [mut old, mut new] =
-        replaced_functions(&module, &named, PAGES).unwrap().map(|module| Functions::new(&module));
+        replaced_functions(&module, &wanted, PAGES).unwrap().map(|module| Functions::new(&module));
     let mut random = random_numbers();
     let lengths = (0..40).chain([63, 64, 65, 100, 129, 150, 200, 257, 1_000, 5_000, 20_000]);
     let mut exchanged = 0;

@@ -41,7 +41,8 @@ impl Functions {
         for (address, bytes) in data {
             memory[address - PAGE..][..bytes.len()].copy_from_slice(bytes);
         }
-        let arguments: Vec<Val> = arguments.iter().map(|&value| Val::I32(value as i32)).collect();
+        let arguments: Vec<Val> =
+            arguments.iter().map(|&value| Val::I32((value as u32).cast_signed())).collect();
         let function = self.instance.get_func(&mut self.store, name).unwrap();
         function.call(&mut self.store, &arguments, &mut []).unwrap();
         &self.memory.data(&self.store)[PAGE..PAGES as usize * PAGE]

@@ -24,7 +24,7 @@ pub(crate) use compiler::IS_HERE as HAS_COMPILER;
 pub(crate) use foreign::compile_foreign;
 #[cfg(feature = "compile")]
 pub(crate) use modules::left_out;
-pub(crate) use modules::tier_of;
+pub(crate) use modules::{modules_of, tier_of};
 pub(crate) use split::{PAGE, STACK_POINTER};
 #[cfg(feature = "compile")]
 pub(crate) use target::TargetCompiler;

@@ -13,10 +13,10 @@ use belljar_passes::Tier;
 
 use crate::api::policy::RunLimits;
 use crate::api::request::ImageChoice;
-use crate::artifact::image::Image;
+use crate::artifact::image::{Image, Replaced};
 use crate::engine::admission::{Starts, Turns};
 use crate::error::Error;
-use crate::image::{ImageStore, tier_for};
+use crate::image::{BakeError, ImageStore, tier_for};
 use crate::sandbox::{Factory, Missing, Roots};
 
 /// All state that outlives a run.
@@ -67,8 +67,10 @@ impl Engine {
             return Ok(self.images.ensure(&self.factory, name, is_named)?);
         }
         let (engine, own) = (Arc::clone(self), name.to_owned());
-        let needed = on_blocking_thread(move || engine.images.tier(&own)).await??;
-        self.code(self.tier_for(code, false).max(needed), false).await?;
+        let find =
+            move || Ok::<_, BakeError>((engine.images.tier(&own)?, engine.images.replaced(&own)?));
+        let (needed, replaced) = on_blocking_thread(find).await??;
+        self.code(self.tier_for(code, &replaced, false).max(needed), false).await?;
         let maker = self.makers.turn(&format!("image {name}")).await;
         if let Some(image) = self.images.loaded(name) {
             drop(maker);
@@ -108,17 +110,17 @@ impl Engine {
 
     /// Returns the tier that `code` needs, according to its import statements; the smallest tier if
     /// this makes no difference.
-    fn tier_for(&self, code: &str, open: bool) -> Tier {
+    fn tier_for(&self, code: &str, replaced: &[Replaced], open: bool) -> Tier {
         if self.factory.suffices_of(Tier::All, open) {
             return Tier::Core;
         }
-        tier_for(code)
+        tier_for(code, replaced)
     }
 
     /// Loads the native code that `code` needs in an image, according to its import statements.
     pub(crate) async fn foresee(self: &Arc<Self>, code: &str, image: &Image) -> Result<(), Error> {
         let open = image.is_native();
-        self.code(self.tier_for(code, open), open).await
+        self.code(self.tier_for(code, &image.manifest.replaced, open), open).await
     }
 
     /// Loads the code that a run lacked, which is compiled on a blocking thread if necessary.

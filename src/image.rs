@@ -4,6 +4,7 @@ mod bake;
 pub(crate) mod bundled;
 mod catalog;
 mod choose;
+mod contents;
 mod error;
 mod loader;
 mod recipe;

@@ -58,6 +58,7 @@ pub fn pack_guest(guest: &Guest<'_>, to: &Path) -> Result<(), Error> {
             answer_bytes: guest.answer.1,
         }),
         extensions: Vec::new(),
+        replaced: Vec::new(),
     };
     let mut files = Writer::new(to);
     let folder = tempfile::tempdir_in(to).map_err(BundleError::io("create a directory in", to))?;

@@ -33,6 +33,7 @@ const RANKS: &[&[&str]] = &[
     &["image::recipe"],
     &["image::choose", "image::error"],
     &["image::bake"],
+    &["image::contents"],
     &["image::catalog"],
     &["image::bundled"],
     &["image::loader", "image"],

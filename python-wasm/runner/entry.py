@@ -8,6 +8,7 @@ from _belljar.baking import (
     error_numbers,  # noqa: F401 (replaces numbers, before other imports compute with them)
     sealing,
 )
+from _belljar.protocol import replaced
 from _belljar.run import runs
 from _belljar.source import policy
 
@@ -20,6 +21,7 @@ def publish(package):
     package.install = sealing.install
     package.seal = sealing.seal
     package.check = policy.check
+    package.hide = replaced.hide
     sealing.install()
     reactor = sys.modules.get("_reactor")
     if reactor is not None:

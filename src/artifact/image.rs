@@ -13,7 +13,7 @@ use belljar_memory::{MemoryError, Source, Strategy, without_holes};
 
 use belljar_files::Packed;
 use data_encoding::HEXLOWER;
-pub(crate) use format::{Extension, InterruptAddresses, Manifest, Reserved};
+pub(crate) use format::{Extension, InterruptAddresses, Manifest, Replaced, Reserved};
 
 use crate::artifact::bundle::BundleError;
 use crate::artifact::cache::{CacheError, create_sealed, seal};

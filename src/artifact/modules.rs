@@ -1,6 +1,13 @@
-//! The top-level modules of the library, by the tier of code that they need.
+//! The top-level modules of the library, by the tier of code that they need, and by package.
 
 use belljar_passes::Tier;
+
+use super::PINS;
+
+/// Returns the top-level modules of a package of the library, whose name is in its normalized form.
+pub(crate) fn modules_of(package: &str) -> Option<&'static [String]> {
+    PINS.packages.get(package).map(Vec::as_slice)
+}
 
 /// Returns the smallest tier that importing a top-level module needs.
 pub(crate) fn tier_of(name: &str) -> Tier {

@@ -111,6 +111,8 @@ pub(crate) struct Pins {
     pub wheel: WheelPin,
     pub files: Files,
     pub abi: Abi,
+    /// Top-level modules of each package of the library.
+    pub packages: BTreeMap<String, Vec<String>>,
 }
 
 #[derive(Debug, Deserialize)]

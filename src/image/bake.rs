@@ -19,7 +19,7 @@ use crate::api::policy::{Plan, RunLimits, resolve};
 use crate::api::request::{Capture, Deterministic, Request, RequestLimits};
 use crate::artifact::PINS;
 use crate::artifact::cache::{Cache, create_private_dir};
-use crate::artifact::image::{Extension, Image, InterruptAddresses, Manifest, Reserved};
+use crate::artifact::image::{Extension, Image, InterruptAddresses, Manifest, Replaced, Reserved};
 use crate::guest::interpreter::{Interpreter, Observed, Task};
 use crate::guest::{RunHost, RunOrder, StatusKind};
 use crate::sandbox::calls::Toolset;
@@ -32,8 +32,8 @@ use crate::util::progress::{Progress, Stage, Step};
 pub(super) use extensions::NativeModule;
 pub use packages::{BuiltPackage, PackageBuilder};
 pub(super) use packages::{
-    LockedPackage, Shop, StoredRecipe, are_here, fetch, native_modules, open, pack, package_file,
-    package_name, read_lock, remove,
+    LockedPackage, Shop, StoredRecipe, are_here, are_packed, fetch, fetch_wheels, native_modules,
+    open, pack, package_file, package_name, read_lock, remove,
 };
 
 /// The build of one image.
@@ -42,17 +42,27 @@ pub(super) struct Order<'a> {
     pub base: &'a Image,
     /// Key of everything that the image depends on.
     pub key: String,
+    /// All packages, with those of the bases.
     pub packages: &'a [LockedPackage],
-    /// Native modules of these packages.
+    /// Native modules of the packages that `base` does not have.
     pub native: &'a [NativeModule],
+    /// Packages of the library that they replace.
+    pub replaced: &'a [Replaced],
     /// Recipes of the image's bases, if `base` is not yet made by them.
-    pub beneath: &'a [Recipe],
+    pub beneath: &'a [&'a Recipe],
     /// The packages in packed form.
     pub packed: Option<Arc<Packed>>,
     pub cache: &'a Cache,
     /// The library that guests read.
     pub library: Library,
     pub progress: &'a dyn Progress,
+}
+
+impl Order<'_> {
+    /// Whether the base is the unmodified interpreter.
+    fn is_first(&self) -> bool {
+        self.base.manifest.base.is_none() && self.base.manifest.interrupt.is_none()
+    }
 }
 
 /// Runs the recipe and returns the image's manifest and memory. Blocks.
@@ -86,8 +96,9 @@ async fn follow(factory: &Factory, order: &Order<'_>) -> Result<(Manifest, Vec<u
     let mut oven = Oven::open(factory, order)?;
     // Before the runner is loaded, which imports modules that native ones replace.
     let linked = extensions::link(&mut oven, factory, order).await?;
-    if order.base.manifest.base.is_none() && order.base.manifest.interrupt.is_none() {
+    if order.is_first() {
         oven.boot().await?;
+        oven.hide(order.replaced).await?;
     }
     for base in order.beneath {
         oven.run_own(|_, _| "base", &base.import_code()).await?;
@@ -179,6 +190,16 @@ impl<'a> Oven<'a> {
         self.turn("booting", ENVIRONMENT).await?;
         self.turn("loading the runner", BOOTSTRAP).await?;
         self.turn("setting the limits of the stack", DEEPEN).await
+    }
+
+    /// Hides packages of the library, before anything imports them.
+    async fn hide(&mut self, replaced: &[Replaced]) -> Result<(), BakeError> {
+        if replaced.is_empty() {
+            return Ok(());
+        }
+        let names: Vec<_> = replaced.iter().map(|one| (&one.package, &one.modules)).collect();
+        let names = serde_json::to_string(&names).map_err(|e| BakeError::System(e.into()))?;
+        self.turn("hiding packages", &format!("__import__('_belljar').hide({names})")).await
     }
 
     /// Runs a turn, which fails if it writes to standard error.
@@ -365,6 +386,7 @@ impl<'a> Oven<'a> {
             interrupt: Some(interrupt),
             reserved: Some(reserved),
             extensions: [order.base.manifest.extensions.clone(), linked].concat(),
+            replaced: order.replaced.to_vec(),
         };
         Ok((manifest, self.interpreter.instance().memory().to_vec()))
     }

@@ -8,6 +8,7 @@ use belljar_passes::Tier;
 
 use super::bake::{self, LockedPackage, StoredRecipe};
 use super::choose::{WITH_PACKAGES, built_in_recipes, tier_for};
+use super::contents::Contents;
 use super::error::BakeError;
 use super::recipe::Recipe;
 use crate::artifact::cache::{Cache, CacheError, seal};
@@ -59,12 +60,13 @@ impl Shelf {
             Err(error) => return Err(error),
         }
         let packages = self.packages(name);
+        let packed = self.packed(name);
         let directory = self.directory();
         let extensions = self.extensions(name);
         seal::remove(&directory.join(image_file(name)))?;
         seal::remove(&directory.join(recipe_file(name)))?;
         self.remove_extensions(&extensions)?;
-        self.remove_packages(&packages)
+        self.remove_packages(&packages, packed)
     }
 
     /// Returns the linked extensions of an image.
@@ -87,13 +89,20 @@ impl Shelf {
         Ok(remove_extensions(&self.cache, &used, removed)?)
     }
 
-    /// Removes the packages of a removed image, except those that other images use.
-    fn remove_packages(&self, packages: &[LockedPackage]) -> Result<(), ImageError> {
-        let others: Vec<Vec<LockedPackage>> =
-            self.every_name()?.iter().map(|name| self.packages(name)).collect();
-        if !others.iter().any(|other| other == packages) {
-            bake::remove(&self.cache, packages)?;
+    /// Removes the packages of a removed image and their packed file, except those that other
+    /// images use.
+    fn remove_packages(
+        &self,
+        packages: &[LockedPackage],
+        packed: Option<String>,
+    ) -> Result<(), ImageError> {
+        let names = self.every_name()?;
+        if let Some(packed) = packed
+            && !names.iter().any(|name| self.packed(name).as_ref() == Some(&packed))
+        {
+            bake::remove(&self.cache, &packed)?;
         }
+        let others: Vec<_> = names.iter().map(|name| self.packages(name)).collect();
         for package in packages {
             if !others.iter().any(|other| other.contains(package)) {
                 let wheel = package.wheel(&self.cache);
@@ -108,7 +117,31 @@ impl Shelf {
         Ok(())
     }
 
-    /// Returns the packages that an image on this machine uses.
+    /// Returns the name of the packed file of an image on this machine.
+    fn packed(&self, name: &str) -> Option<String> {
+        let own = self.packages(name);
+        let contents = self.recipe(name).and_then(|(recipe, _)| self.contents(&recipe, &own));
+        bake::package_name(&contents.map_or(own, |contents| contents.packages))
+    }
+
+    /// Returns the packages of a recipe, with those of its bases.
+    pub(super) fn contents(
+        &self,
+        recipe: &Recipe,
+        own: &[LockedPackage],
+    ) -> Result<Contents, BakeError> {
+        let mut bases = Vec::new();
+        let mut base = recipe.base.clone();
+        while base != BOOT {
+            let found = self.recipe(&base)?;
+            base.clone_from(&found.0.base);
+            bases.push(found);
+        }
+        bases.reverse();
+        Ok(Contents::new(bases, own))
+    }
+
+    /// Returns the own packages of an image on this machine.
     fn packages(&self, name: &str) -> Vec<LockedPackage> {
         let kept = self.kept(name).map(|stored| stored.packages);
         kept.or_else(|| self.has_file(name).then(|| locked(name))?).unwrap_or_default()
@@ -140,7 +173,7 @@ impl Shelf {
         let mut tier = Tier::Core;
         loop {
             let code = [recipe.import_code(), recipe.warm_up].join("\n");
-            tier = tier.max(tier_for(&code));
+            tier = tier.max(tier_for(&code, &[]));
             if recipe.base == BOOT || tier == Tier::All {
                 return Ok(tier);
             }

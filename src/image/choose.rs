@@ -8,6 +8,7 @@ use std::sync::LazyLock;
 use belljar_passes::Tier;
 
 use super::recipe::Recipe;
+use crate::artifact::image::Replaced;
 use crate::artifact::tier_of;
 
 /// Recipes of the built-in images that need no packages, smallest first. Each is the base of the
@@ -69,9 +70,14 @@ pub(crate) fn choose(code: &str, is_ready: impl Fn(&str) -> bool) -> &'static st
         .map_or(smallest.name.as_str(), |recipe| recipe.name.as_str())
 }
 
-/// Returns the smallest tier that contains the modules named in `code`.
-pub(crate) fn tier_for(code: &str) -> Tier {
-    imported_modules(code).into_iter().map(tier_of).max().unwrap_or(Tier::Core)
+/// Returns the smallest tier that contains the modules named in `code`, except those that the image
+/// has replaced.
+pub(crate) fn tier_for(code: &str, replaced: &[Replaced]) -> Tier {
+    let mut modules = imported_modules(code);
+    for module in replaced.iter().flat_map(|package| &package.modules) {
+        modules.remove(module.as_str());
+    }
+    modules.into_iter().map(tier_of).max().unwrap_or(Tier::Core)
 }
 
 /// Returns the top-level modules in the code's import statements. Text that only looks like an

@@ -6,17 +6,19 @@ use std::io;
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, PoisonError};
 
+use belljar_files::Packed;
 use belljar_memory::Strategy;
 use belljar_passes::Tier;
 
 use super::bake::{self, PackageBuilder};
 use super::catalog::{BOOT, Shelf, StoredImage, is_built_in, is_extra};
 use super::choose::{BUILT_IN, choose};
+use super::contents::Contents;
 use super::error::BakeError;
 use super::recipe::Recipe;
 use crate::artifact::bundle::{Bundle, BundleError};
 use crate::artifact::cache::{Cache, CacheError, create_atomically, seal};
-use crate::artifact::image::{Image, ImageError, Manifest, inspect};
+use crate::artifact::image::{Image, ImageError, Manifest, Replaced, inspect};
 use crate::artifact::{Artifact, HAS_COMPILER, PINS, first_memory};
 use crate::sandbox::{Factory, InstanceError};
 use crate::util::progress::{Progress, Stage};
@@ -223,6 +225,12 @@ impl ImageStore {
         self.shelf.tier(name)
     }
 
+    /// Returns the packages of the library that the image replaces.
+    pub(crate) fn replaced(&self, name: &str) -> Result<Vec<Replaced>, BakeError> {
+        let (recipe, packages) = self.shelf.recipe(name)?;
+        Ok(self.shelf.contents(&recipe, &packages)?.replaced())
+    }
+
     fn find_or_bake(
         &self,
         factory: &Factory,
@@ -257,7 +265,9 @@ impl ImageStore {
         let base = (recipe.base != BOOT).then_some(recipe.base.as_str());
         let key = self.key_of(recipe, packages)?;
         let path = self.shelf.path(name)?;
-        let packed = bake::pack(&self.cache, name, packages, &*self.progress)?;
+        let contents = self.shelf.contents(recipe, packages)?;
+        let packages = &contents.packages[..];
+        let packed = self.pack(name, &contents)?;
         let package_file = bake::package_name(packages);
         let complete = |image: Image, extensions| Image {
             packages: packed.clone(),
@@ -284,18 +294,24 @@ impl ImageStore {
         if let Some(image) = current()? {
             return Ok(image);
         }
-        let native = bake::native_modules(&self.cache, name, packages)?;
-        let beneath = self.beneath(recipe, &native)?;
-        let base = match base.filter(|_| beneath.is_empty()) {
+        let mut native = bake::native_modules(&self.cache, name, &contents.added)?;
+        let is_anew = contents.replaces || native.iter().any(bake::NativeModule::replaces_imported);
+        if is_anew {
+            native = bake::native_modules(&self.cache, name, packages)?;
+        }
+        let bases = contents.bases.iter().map(|(recipe, _)| recipe);
+        let beneath: Vec<&Recipe> = bases.filter(|_| is_anew).collect();
+        let base = match base.filter(|_| !is_anew) {
             // A base with packages is only that of an image that the caller named.
             Some(base) => self.ensure(factory, base, true)?,
             None => Arc::new(self.boot()?),
         };
-        if !native.is_empty() {
-            factory.ensure_of(self.shelf.tier_of(recipe.clone())?, true)?;
+        if is_anew || !native.is_empty() {
+            factory.ensure_of(self.shelf.tier_of(recipe.clone())?, !native.is_empty())?;
         }
         let order = bake::Order {
             native: &native,
+            replaced: &contents.replaced(),
             beneath: &beneath,
             recipe,
             base: &base,
@@ -328,32 +344,17 @@ impl ImageStore {
         Ok(complete(image, extensions))
     }
 
-    /// Returns the recipes of an image's bases, the lowest first, if they must be followed again:
-    /// a native module replaces what they import.
-    fn beneath(
-        &self,
-        recipe: &Recipe,
-        native: &[bake::NativeModule],
-    ) -> Result<Vec<Recipe>, BakeError> {
-        let mut beneath = Vec::new();
-        let Some(module) = native.iter().find(|module| module.replaces_imported()) else {
-            return Ok(beneath);
-        };
-        let mut base = recipe.base.clone();
-        while base != BOOT {
-            let (next, packages) = self.shelf.recipe(&base)?;
-            if !packages.is_empty() {
-                return Err(BakeError::Package {
-                    image: recipe.name.clone(),
-                    package: module.name.clone(),
-                    why: format!("cannot be added to {base}, which has packages itself"),
-                });
+    /// Opens the packages of an image. If they are not packed yet, downloads those of its bases: an
+    /// image on a base with packages is only loaded by its name.
+    fn pack(&self, name: &str, contents: &Contents) -> Result<Option<Arc<Packed>>, BakeError> {
+        if !bake::are_packed(&self.cache, &contents.packages) {
+            for (base, packages) in &contents.bases {
+                if is_extra(&base.name) {
+                    bake::fetch_wheels(&self.cache, base, packages, true, &*self.progress)?;
+                }
             }
-            base.clone_from(&next.base);
-            beneath.push(next);
         }
-        beneath.reverse();
-        Ok(beneath)
+        bake::pack(&self.cache, name, &contents.packages, &*self.progress)
     }
 
     /// Returns the native code of an image's extensions, and has the factory load code that is open
@@ -405,7 +406,8 @@ impl ImageStore {
                 Ok(()) => inspect(&path)?.0,
                 Err(_) => return Ok(false),
             };
-            let file = bake::package_name(&packages);
+            let contents = self.shelf.contents(&recipe, &packages)?;
+            let file = bake::package_name(&contents.packages);
             let has_packages =
                 file.as_ref().is_none_or(|name| bake::package_file(&self.cache, name).is_file());
             let linked = manifest.extensions.iter().map(|extension| &*extension.linked);
@@ -465,6 +467,7 @@ impl ImageStore {
             interrupt: None,
             reserved: None,
             extensions: Vec::new(),
+            replaced: Vec::new(),
         };
         Image::create(&path, &manifest, &split.memory)?;
         Ok(Image::load(&path, self.strategy)?)

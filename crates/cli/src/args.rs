@@ -154,8 +154,9 @@ pub(super) enum ImageCommand {
     /// Make an image with packages
     ///
     /// Packages with native code are built if they were not built before. A build is not sandboxed:
-    /// it runs the package's code as you (see `belljar package`). Dependencies are not followed;
-    /// packages that the sandbox has are left out.
+    /// it runs the package's code as you (see `belljar package`). Dependencies are not followed.
+    /// A package with a version replaces the sandbox's own; without a version, a package that the
+    /// sandbox has is left out, unless belljar has a recipe for it.
     #[cfg(all(unix, feature = "compile"))]
     Make(MakeArgs),
     /// Remove an image from the cache; a built-in image is baked again when needed

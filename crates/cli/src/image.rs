@@ -7,6 +7,8 @@ use std::sync::Arc;
 #[cfg(all(unix, feature = "compile"))]
 use anyhow::Context;
 use belljar::images::ImageInfo;
+#[cfg(all(unix, feature = "compile"))]
+use belljar::images::PackageBuilder;
 use belljar::setup::Tier;
 use serde_json::{Value, json};
 
@@ -98,18 +100,20 @@ const MADE: &str = "made by belljar image make";
 /// Makes an image from a recipe with these packages.
 #[cfg(all(unix, feature = "compile"))]
 fn make(args: &MakeArgs, global: &Global, printer: &Arc<Printer>) -> anyhow::Result<()> {
-    let in_sandbox = package::Builder::new(global, printer).in_sandbox()?;
+    let builder = package::Builder::new(global, printer);
+    let in_sandbox = builder.in_sandbox()?;
     let mut packages = Vec::new();
     for package in &args.packages {
-        let Some(version) = in_sandbox.get(&package::normal(package)) else {
-            packages.push(package);
-            continue;
-        };
-        if let Some((name, _)) = package.split_once("==").filter(|(_, pin)| pin.trim() != version) {
-            let why = format!("the sandbox has {name} {version}, which cannot be replaced");
-            return Err(Usage::new(why).into());
+        let name = package::normal(package);
+        match in_sandbox.get(&name) {
+            // A recipe builds more than the sandbox has.
+            Some(version) if !package.contains("==") && !builder.is_preferred(&name) => {
+                printer.note(&format!(
+                    "the sandbox has {package} {version} already; {package}==VERSION replaces it"
+                ));
+            }
+            _ => packages.push(package),
         }
-        printer.note(&format!("{package} is in the sandbox already"));
     }
     if packages.is_empty() {
         return Err(Usage::new("the sandbox has all of these packages; no image is needed").into());

@@ -65,6 +65,12 @@ class _Loader:
         _act(module.__name__, module)
 
 
+def never_ask(names):
+    """Import these modules without asking the host."""
+    global _UNSURE
+    _UNSURE -= names
+
+
 def look_only():
     """From here on, modules are looked up but not imported."""
     global _UNSURE

@@ -2,6 +2,7 @@
 
 import errno
 
+from _belljar.protocol import replaced
 from _belljar.protocol.inspecting import is_kind, text_of, type_module
 from _belljar.source.tracebacks import chain
 from _belljar.stand_ins.in_place import NO_OTHER
@@ -129,6 +130,11 @@ def _of(error, cwd):
     return None
 
 
+def _of_library(module, found):
+    """The hint, unless the image has replaced the library's module."""
+    return None if replaced.is_replaced(module) else found
+
+
 def _message(error):
     return text_of(error, 500, str)[0]
 
@@ -170,7 +176,7 @@ def _refused_import(error, _cwd):
     if error.name == "hashlib" and getattr(error, "name_from", None) == "scrypt":
         return _NO_SCRYPT
     if getattr(error, "name_from", None) == "_imagingft" or "_imagingft" in _message(error):
-        return _NO_FONTS
+        return _of_library("PIL", _NO_FONTS)
     return None
 
 
@@ -206,7 +212,7 @@ def _os_error(error, cwd):
     if message in ("could not get source code", "source code not available"):
         return _NO_SOURCES
     if message.startswith(("encoder jpeg", "decoder jpeg", "cannot identify image file")):
-        return _NO_IMAGE_FORMAT
+        return _of_library("PIL", _NO_IMAGE_FORMAT)
     if message.startswith("mmap is unavailable"):
         return (
             "Files cannot be mapped into memory here: read them, for example with `numpy.fromfile`."
@@ -277,9 +283,9 @@ def _end_of_file(error, _cwd):
 def _value(error, _cwd):
     message = _message(error)
     if message.startswith("unknown file extension: ") and _raised_in(error, "Image.py"):
-        return _NO_IMAGE_FORMAT
+        return _of_library("PIL", _NO_IMAGE_FORMAT)
     if isinstance(error, UnicodeEncodeError) and _raised_in(error, "ImageFont.py"):
-        return _NO_FONTS
+        return _of_library("PIL", _NO_FONTS)
     return None
 
 

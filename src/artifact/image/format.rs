@@ -55,6 +55,18 @@ pub(crate) struct Manifest {
     /// Native extensions, in the order in which they were linked.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub extensions: Vec<Extension>,
+    /// Packages of the library whose place packages of the image take.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub replaced: Vec<Replaced>,
+}
+
+/// A package of the library that the image hides.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub(crate) struct Replaced {
+    /// Its normalized name.
+    pub package: String,
+    /// Its top-level modules.
+    pub modules: Vec<String>,
 }
 
 /// A native extension, whose data is in the memory.

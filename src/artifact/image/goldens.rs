@@ -66,6 +66,7 @@ fn manifest() -> Manifest {
             answer_bytes: 4_096,
         }),
         extensions: Vec::new(),
+        replaced: Vec::new(),
     }
 }
 

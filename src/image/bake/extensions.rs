@@ -12,7 +12,7 @@ use super::inittab::{self, Inittab};
 use super::{LONGEST, Order, Oven};
 use crate::artifact::Codes;
 use crate::artifact::cache::seal::hash_bytes;
-use crate::artifact::image;
+use crate::artifact::image::{self, Replaced};
 use crate::image::error::BakeError;
 use crate::limits::MAX_NATIVE_MODULE;
 use crate::sandbox::{Factory, InstanceError};
@@ -46,11 +46,12 @@ impl NativeModule {
 /// Asks the guest for the addresses of its objects.
 const TELL: &str = include_str!("../../../python-wasm/linking/addresses.py");
 
-/// Adds names to those that Python's own importer knows. Modules that are imported already would
+/// Changes the names that Python's own importer knows. Modules that are imported already would
 /// hide the new ones.
-const ADD: &str = "(lambda names, sys=__import__('sys'): setattr(sys, 'builtin_module_names', \
-    tuple(sorted({*sys.builtin_module_names, *names}))) if not names & sys.modules.keys() else \
-    sys.exit(f'the base has imported {sorted(names & sys.modules.keys())} already'))";
+const CHANGE: &str = "(lambda new, old, sys=__import__('sys'): setattr(sys, \
+    'builtin_module_names', tuple(sorted({*sys.builtin_module_names} - old | new))) \
+    if not (new | old) & sys.modules.keys() else \
+    sys.exit(f'the base has imported {sorted((new | old) & sys.modules.keys())} already'))";
 
 /// Addresses of the guest's objects.
 #[derive(Default, Deserialize)]
@@ -61,14 +62,25 @@ struct Addresses {
     words: HashMap<String, u32>,
 }
 
-/// Links all modules, in order, and returns their places.
+/// Removes the built-in modules of replaced packages. Links all modules, in order, and
+/// returns their places.
 pub(super) async fn link(
     oven: &mut Oven<'_>,
     factory: &Factory,
     order: &Order<'_>,
 ) -> Result<Vec<image::Extension>, BakeError> {
     let modules = order.native;
+    // Another base lacks these already, and may have the modules that replace them.
+    let replaced = if order.is_first() {
+        order.replaced
+    } else {
+        &[]
+    };
     if modules.is_empty() {
+        if !replaced.is_empty() {
+            let found = built_in(oven)?;
+            publish(oven, &found, replaced, &[], Instant::now() + LONGEST).await?;
+        }
         return Ok(Vec::new());
     }
     let none = || InstanceError::start(wasmtime::format_err!("no code is open for extensions"));
@@ -82,12 +94,9 @@ pub(super) async fn link(
     };
     let told = told.map_err(|e| oven.failed("asking for addresses", e.to_string()))?;
     // Before code of the extensions runs, which may change any memory.
-    let found = inittab::find(oven.interpreter.instance().memory());
-    let found = found.ok_or_else(|| {
-        oven.failed("linking", "the list of built-in modules was not found".into())
-    })?;
-    let mut taken: BTreeSet<&str> =
-        found.iter().flat_map(|old| &old.names).map(String::as_str).collect();
+    let found = built_in(oven)?;
+    let names = found.iter().flat_map(|old| &old.names).map(String::as_str);
+    let mut taken: BTreeSet<&str> = names.filter(|name| !is_of(replaced, name)).collect();
     for module in modules {
         let why = if !inittab::is_name(module.name.as_bytes()) {
             "has a name that is not of letters, digits, `_` and dots, or too long"
@@ -113,8 +122,59 @@ pub(super) async fn link(
     for module in modules {
         places.push(linking.link(oven, module).await?);
     }
-    linking.publish(oven, &found).await?;
+    publish(oven, &found, replaced, &linking.inits, linking.deadline).await?;
     Ok(places)
+}
+
+/// Returns the lists of built-in modules.
+fn built_in(oven: &mut Oven<'_>) -> Result<Vec<Inittab>, BakeError> {
+    let found = inittab::find(oven.interpreter.instance().memory());
+    found.ok_or_else(|| oven.failed("linking", "the list of built-in modules was not found".into()))
+}
+
+/// Whether a module belongs to one of these packages.
+fn is_of(replaced: &[Replaced], module: &str) -> bool {
+    let top = module.split('.').next().unwrap_or_default();
+    replaced.iter().flat_map(|one| &one.modules).any(|name| name == top)
+}
+
+/// Replaces built-in modules: removes those of the packages, and adds those that these functions
+/// create.
+async fn publish(
+    oven: &mut Oven<'_>,
+    found: &[Inittab],
+    replaced: &[Replaced],
+    inits: &[(String, u32)],
+    deadline: Instant,
+) -> Result<(), BakeError> {
+    let mut added = Vec::new();
+    for (name, slot) in inits {
+        let mut name = name.clone().into_bytes();
+        name.push(0);
+        added.push((oven.put(&name, deadline).await?, *slot));
+    }
+    let mut removed = BTreeSet::new();
+    for old in found {
+        let (gone, kept): (Vec<_>, Vec<_>) =
+            old.names.iter().zip(&old.entries).partition(|(name, _)| is_of(replaced, name));
+        removed.extend(gone.into_iter().map(|(name, _)| name));
+        let kept = kept.into_iter().map(|(_, entry)| entry);
+        let bytes: Vec<u8> = kept
+            .chain(&added)
+            .chain(&[(0, 0)])
+            .flat_map(|(name, function)| [name.to_le_bytes(), function.to_le_bytes()])
+            .flatten()
+            .collect();
+        let at = oven.put(&bytes, deadline).await?;
+        for pointer in &old.pointers {
+            oven.interpreter.instance().write(*pointer, &at.to_le_bytes())?;
+        }
+    }
+    let names: BTreeSet<&String> = inits.iter().map(|(name, _)| name).collect();
+    let [new, old] = [names, removed].map(|names| serde_json::to_string(&names));
+    let new = new.map_err(|e| BakeError::System(e.into()))?;
+    let old = old.map_err(|e| BakeError::System(e.into()))?;
+    oven.turn("linking", &format!("{CHANGE}(set({new}), set({old}))")).await
 }
 
 struct Linking<'a> {
@@ -215,30 +275,6 @@ impl Linking<'_> {
         let cell = oven.put(&word.to_le_bytes(), self.deadline).await?;
         self.cells.insert(name.to_owned(), cell);
         Ok(Some(cell))
-    }
-
-    /// Adds the modules to the interpreter's built-in ones.
-    async fn publish(&self, oven: &mut Oven<'_>, found: &[Inittab]) -> Result<(), BakeError> {
-        let mut added = Vec::new();
-        for (name, slot) in &self.inits {
-            let mut name = name.clone().into_bytes();
-            name.push(0);
-            added.push((oven.put(&name, self.deadline).await?, *slot));
-        }
-        for old in found {
-            let entries = old.entries.iter().chain(&added).chain(&[(0, 0)]);
-            let bytes: Vec<u8> = entries
-                .flat_map(|(name, function)| [name.to_le_bytes(), function.to_le_bytes()])
-                .flatten()
-                .collect();
-            let at = oven.put(&bytes, self.deadline).await?;
-            for pointer in &old.pointers {
-                oven.interpreter.instance().write(*pointer, &at.to_le_bytes())?;
-            }
-        }
-        let names: Vec<&str> = self.inits.iter().map(|(name, _)| name.as_str()).collect();
-        let names = serde_json::to_string(&names).map_err(|e| BakeError::System(e.into()))?;
-        oven.turn("linking", &format!("{ADD}(set({names}))")).await
     }
 }
 

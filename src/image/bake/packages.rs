@@ -1,4 +1,6 @@
-//! Pure Python packages for an image: downloads, locks and packs them into one file.
+//! Packages for an image: downloads, locks and packs them into one file.
+
+mod lock;
 
 use std::collections::BTreeMap;
 use std::error::Error;
@@ -10,6 +12,7 @@ use std::sync::Arc;
 use belljar_files::Packed;
 use serde::{Deserialize, Serialize};
 
+use self::lock::{LockFile, LockedSource, plain_name};
 use super::extensions::NativeModule;
 use crate::artifact::cache::pip::{self, PipError};
 use crate::artifact::cache::seal::{self, hash_bytes, hash_file};
@@ -38,6 +41,11 @@ impl LockedPackage {
         format!("{}=={}", self.name, self.version)
     }
 
+    /// Its name in the form that is equal for all ways to write it.
+    pub(crate) fn plain_name(&self) -> String {
+        plain_name(&self.name)
+    }
+
     /// Whether it may have native modules.
     pub(crate) fn is_native(&self) -> bool {
         self.file.ends_with(TAGS[1])
@@ -54,77 +62,6 @@ impl LockedPackage {
 pub(crate) struct StoredRecipe {
     pub recipe: String,
     pub packages: Vec<LockedPackage>,
-}
-
-/// The lock file next to a recipe.
-#[derive(Debug, Default, Serialize, Deserialize)]
-struct LockFile {
-    requirements: Vec<String>,
-    #[serde(default)]
-    package: Vec<LockedPackage>,
-    /// Packages that are built here.
-    #[serde(default, skip_serializing_if = "Vec::is_empty")]
-    built: Vec<LockedSource>,
-}
-
-/// A package that is built from its source. Its wheel may differ between machines.
-#[derive(Debug, PartialEq, Serialize, Deserialize)]
-struct LockedSource {
-    name: String,
-    version: String,
-    /// SHA-256 of its source.
-    source: String,
-}
-
-impl LockFile {
-    /// Checks that its packages are those of its requirements, each of them once. Dependencies are
-    /// not followed, so nothing else belongs here.
-    fn check(&self) -> Result<(), String> {
-        let pure = self.package.iter().map(|package| (&package.name, &package.version));
-        let built = self.built.iter().map(|source| (&source.name, &source.version));
-        let mut locked = BTreeMap::new();
-        for (name, version) in pure.chain(built) {
-            let is_plain = |text: &str| {
-                text.starts_with(|c: char| c.is_ascii_alphanumeric() || c == '_')
-                    && text.chars().all(|c| c.is_ascii_alphanumeric() || "._-+!".contains(c))
-            };
-            if !is_plain(name) || !is_plain(version) {
-                return Err(format!("{name:?} {version:?} is not a package and its version"));
-            }
-            if locked.insert(plain_name(name), version).is_some() {
-                return Err(format!("it has {name} twice"));
-            }
-        }
-        for requirement in &self.requirements {
-            let (name, wanted) = match requirement.split_once("==") {
-                Some((name, version)) => (name, Some(version)),
-                None => (requirement.as_str(), None),
-            };
-            let Some(found) = locked.remove(&plain_name(name)) else {
-                return Err(format!("it lacks {name}, or the recipe names it twice"));
-            };
-            if wanted.is_some_and(|wanted| plain_version(wanted) != plain_version(found)) {
-                return Err(format!("it has {name} {found}, and the recipe wants {requirement}"));
-            }
-        }
-        locked.pop_first().map_or(Ok(()), |(name, _)| {
-            Err(format!("it has {name}, which the recipe does not name"))
-        })
-    }
-}
-
-/// Returns a package's name in the form that is equal for all ways to write it.
-fn plain_name(name: &str) -> String {
-    let (first, rest) = name.split_at(name.ceil_char_boundary(1));
-    let parts = rest.split(['-', '_', '.']).filter(|part| !part.is_empty());
-    // `_decimal` is not `decimal`.
-    format!("{first}{}", parts.collect::<Vec<_>>().join("-")).to_lowercase()
-}
-
-/// Does the same for versions, without what pip ignores when it compares them.
-fn plain_version(version: &str) -> String {
-    let version = version.to_lowercase().replace(['-', '_'], ".");
-    version.trim_end_matches(".0").to_owned()
 }
 
 /// A requirement to build, and why it was not downloaded.
@@ -370,10 +307,15 @@ pub(crate) fn read_lock(text: &str) -> Result<Vec<LockedPackage>, toml::de::Erro
 
 /// Whether the packages are in the cache, packed or as they were downloaded.
 pub(crate) fn are_here(cache: &Cache, packages: &[LockedPackage]) -> bool {
-    are_packed(cache, packages) || packages.iter().all(|package| package.wheel(cache).is_file())
+    are_packed(cache, packages) || are_downloaded(cache, packages)
 }
 
-fn are_packed(cache: &Cache, packages: &[LockedPackage]) -> bool {
+fn are_downloaded(cache: &Cache, packages: &[LockedPackage]) -> bool {
+    packages.iter().all(|package| package.wheel(cache).is_file())
+}
+
+/// Whether the cache has the packages in packed form.
+pub(crate) fn are_packed(cache: &Cache, packages: &[LockedPackage]) -> bool {
     package_name(packages).is_some_and(|name| seal::check(&package_file(cache, &name)).is_ok())
 }
 
@@ -389,13 +331,24 @@ pub(crate) fn fetch(
     if are_packed(cache, packages) {
         return Ok(());
     }
+    fetch_wheels(cache, recipe, packages, may_download, progress)
+}
+
+/// Does the same, even if the cache has the packages in packed form.
+pub(crate) fn fetch_wheels(
+    cache: &Cache,
+    recipe: &Recipe,
+    packages: &[LockedPackage],
+    may_download: bool,
+    progress: &dyn Progress,
+) -> Result<(), BakeError> {
     for package in packages {
         let wheel = package.wheel(cache);
         if hash_file(&wheel).is_ok_and(|hash| hash != package.sha256) {
             fs::remove_file(&wheel).map_err(CacheError::io("remove", &wheel))?;
         }
     }
-    if are_here(cache, packages) {
+    if are_downloaded(cache, packages) {
         return Ok(());
     }
     if !may_download || belljar_lockdown::is_applied() {
@@ -517,13 +470,10 @@ pub(crate) fn open(path: &Path) -> Result<Arc<Packed>, CacheError> {
     Ok(Arc::new(Packed::open(file).map_err(CacheError::io("read", path))?))
 }
 
-/// Removes packages from the cache.
-pub(crate) fn remove(cache: &Cache, packages: &[LockedPackage]) -> Result<(), CacheError> {
-    let Some(name) = package_name(packages) else {
-        return Ok(());
-    };
-    seal::remove(&package_file(cache, &name))?;
-    let earlier = earlier_directory(cache, &name);
+/// Removes a packed file from the cache.
+pub(crate) fn remove(cache: &Cache, name: &str) -> Result<(), CacheError> {
+    seal::remove(&package_file(cache, name))?;
+    let earlier = earlier_directory(cache, name);
     match fs::remove_dir_all(&earlier) {
         Err(e) if e.kind() != io::ErrorKind::NotFound => Err(CacheError::io("remove", &earlier)(e)),
         _ => Ok(()),
@@ -671,43 +621,6 @@ mod tests {
         }
     }
 
-    #[test]
-    fn a_lock_has_the_packages_of_its_requirements() {
-        let check = |requirements: &[&str], locked: &[(&str, &str)]| {
-            let package = |(name, version): &(&str, &str)| LockedSource {
-                name: (*name).into(),
-                version: (*version).into(),
-                source: String::new(),
-            };
-            let lock = LockFile {
-                requirements: requirements.iter().map(|&one| one.into()).collect(),
-                package: Vec::new(),
-                built: locked.iter().map(package).collect(),
-            };
-            lock.check()
-        };
-        for (requirement, locked) in [
-            ("tea", ("tea", "1")),
-            ("My.Tea==1.0", ("my_tea", "1")),
-            ("tea==1.0-post1", ("tea", "1.0.post1")),
-            ("_tea", ("_tea", "1!2+x")),
-        ] {
-            assert_eq!(check(&[requirement], &[locked]), Ok(()));
-        }
-        for (requirements, locked, why) in [
-            (&["tea"][..], &[][..], "lacks tea"),
-            (&["tea"], &[("tea", "1"), ("evil", "1")], "has evil, which the recipe does not"),
-            (&["tea"], &[("tea", "1"), ("Tea", "2")], "has Tea twice"),
-            (&["tea==1"], &[("tea", "2")], "wants tea==1"),
-            (&["tea==1"], &[("tea", "10")], "wants tea==1"),
-            (&["_tea"], &[("tea", "1")], "lacks _tea"),
-            (&["-r"], &[("-r", "1")], "is not a package"),
-        ] {
-            let error = check(requirements, locked).unwrap_err();
-            assert!(error.contains(why), "{error}");
-        }
-    }
-
     /// A package in the cache with `files` files, so that packing takes a while.
     fn package(cache: &Cache, files: usize) -> LockedPackage {
         let names: Vec<String> = (0..files).map(|number| format!("tea/{number}.py")).collect();
@@ -785,7 +698,7 @@ mod tests {
         let file = packed.lookup(tea, "0.py").unwrap();
         assert_eq!(packed.read_at(file, 0, &mut bytes), Ok(5));
         assert!(!earlier.exists());
-        remove(&cache, &packages).unwrap();
+        remove(&cache, &package_name(&packages).unwrap()).unwrap();
         assert_eq!(fs::read_dir(cache.path(PACKAGES)).unwrap().count(), 0);
     }
 }

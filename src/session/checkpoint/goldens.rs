@@ -149,6 +149,7 @@ pub(super) fn image() -> Arc<Image> {
         interrupt: None,
         reserved: None,
         extensions: Vec::new(),
+        replaced: Vec::new(),
     };
     let folder = tempfile::tempdir().unwrap();
     let file = folder.path().join("golden.image");

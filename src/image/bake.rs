@@ -99,6 +99,8 @@ async fn follow(factory: &Factory, order: &Order<'_>) -> Result<(Manifest, Vec<u
     if order.is_first() {
         oven.boot().await?;
         oven.hide(order.replaced).await?;
+    } else if order.base.packages.is_some() {
+        oven.turn("finding packages", LOOK_AGAIN).await?;
     }
     for base in order.beneath {
         oven.run_own(|_, _| "base", &base.import_code()).await?;
@@ -121,6 +123,18 @@ async fn follow(factory: &Factory, order: &Order<'_>) -> Result<(Manifest, Vec<u
 
 /// Applies the runner's patches to modules imported since.
 const INSTALL: &str = "__import__('_belljar').install()";
+/// Forgets what the importer has found in the base's packages: the directories of the image's have
+/// the same times.
+const LOOK_AGAIN: &str = "import sys as _sys
+for _path in list(_sys.path_importer_cache):
+    if _path.startswith('/packages'):
+        del _sys.path_importer_cache[_path]
+__import__('_frozen_importlib_external')._NamespacePath._epoch += 1
+if 'importlib.metadata' in _sys.modules:
+    _sys.modules['importlib.metadata'].MetadataPathFinder.invalidate_caches()
+_sys = _path = None
+del _sys, _path
+";
 /// Makes the host tell CPython the size of its stack.
 const DEEPEN: &str = "__import__('_host').call(b'k')";
 /// Clears state that would not survive; the host checks for open descriptors itself.

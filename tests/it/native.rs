@@ -2,6 +2,7 @@
 //!
 //! The modules are written here, as `wasm-ld` writes them: no compiler is needed.
 
+mod bases;
 mod replacing;
 
 use std::fs;

@@ -12,7 +12,7 @@ use super::{Side, fresh, on, own};
 use crate::support::{chain, failed, run_on, succeeded, tokio};
 
 /// Writes a wheel of these files, and returns its name.
-fn wheel(folder: &Path, name: &str, version: &str, files: &[(&str, &[u8])]) -> String {
+pub(super) fn wheel(folder: &Path, name: &str, version: &str, files: &[(&str, &[u8])]) -> String {
     let is_native = files.iter().any(|(path, _)| path.ends_with(".wasm"));
     let tag = if is_native {
         "cp315-cp315-belljar_wasm32"
@@ -35,7 +35,7 @@ fn wheel(folder: &Path, name: &str, version: &str, files: &[(&str, &[u8])]) -> S
     file
 }
 
-fn bake(
+pub(super) fn bake(
     runtime: &Runtime,
     folder: &Path,
     name: &str,
@@ -116,7 +116,7 @@ fn request(image: &str, code: &str) -> Request {
     Request::new(format!("{TRY}{code}")).image(image)
 }
 
-fn printed(runtime: &Runtime, image: &str, code: &str) -> String {
+pub(super) fn printed(runtime: &Runtime, image: &str, code: &str) -> String {
     let outcome = run_on(runtime, request(image, code)).outcome;
     succeeded(&outcome);
     outcome.stdout

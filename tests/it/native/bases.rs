@@ -1,0 +1,34 @@
+//! Packages of images, and those of the images on which they are based.
+
+use std::fs;
+use std::path::Path;
+
+use belljar::Runtime;
+
+use super::replacing::{bake, printed, wheel};
+use super::{fresh, on};
+use crate::support::chain;
+
+fn build(runtime: &Runtime, folder: &Path, name: &str, rest: &str) -> Result<(), String> {
+    let recipe = folder.join(format!("{name}.toml"));
+    fs::write(&recipe, format!("name = \"{name}\"\n{rest}")).unwrap();
+    runtime.images().build(&recipe).map(|_| ()).map_err(|error| chain(&error))
+}
+
+#[test]
+fn an_image_finds_its_own_packages_and_those_of_its_base() {
+    let cache = fresh();
+    let runtime = on(cache.path());
+    let place = tempfile::tempdir().unwrap();
+    let folder = place.path();
+    let pot = wheel(folder, "pot", "1", &[("pot.py", b"" as &[u8]), ("set/pot.py", b"")]);
+    let cup = wheel(folder, "cup", "1", &[("cup.py", b"" as &[u8]), ("set/cup.py", b"")]);
+    // The importer of the base has looked at its packages.
+    bake(&runtime, folder, "pot", "core", &[pot], &["pot", "set.pot", "importlib.metadata"]);
+    let look = "import importlib.metadata as m\nassert m.version(\"pot\")";
+    let looked = format!("base = \"pot\"\nimports = [\"set\"]\ninit = '''\n{look}\n'''");
+    build(&runtime, folder, "looked", &looked).unwrap();
+    bake(&runtime, folder, "cup", "looked", &[cup], &["cup", "set.cup"]);
+    let code = "import importlib.metadata as m, pot, set.pot\nprint(m.version('cup'))";
+    assert_eq!(printed(&runtime, "cup", code), "1\n");
+}

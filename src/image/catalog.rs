@@ -2,7 +2,7 @@
 
 use std::fs;
 use std::io;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 
 use belljar_passes::Tier;
 
@@ -10,7 +10,7 @@ use super::bake::{self, LockedPackage, StoredRecipe};
 use super::choose::{WITH_PACKAGES, built_in_recipes, tier_for};
 use super::contents::Contents;
 use super::error::BakeError;
-use super::recipe::Recipe;
+use super::recipe::{Recipe, RecipeError};
 use crate::artifact::cache::{Cache, CacheError, seal};
 use crate::artifact::image::{ImageError, Manifest, inspect};
 use crate::artifact::remove_extensions;
@@ -130,15 +130,41 @@ impl Shelf {
         recipe: &Recipe,
         own: &[LockedPackage],
     ) -> Result<Contents, BakeError> {
-        let mut bases = Vec::new();
-        let mut base = recipe.base.clone();
-        while base != BOOT {
-            let found = self.recipe(&base)?;
-            base.clone_from(&found.0.base);
-            bases.push(found);
-        }
+        let path = self.directory().join(recipe_file(&recipe.name));
+        let mut bases: Vec<_> = self.bases(recipe, &path).collect::<Result<_, _>>()?;
         bases.reverse();
         Ok(Contents::new(bases, own))
+    }
+
+    /// Returns the bases of a recipe with their packages, the highest first. Fails if an image is
+    /// its own base: a base may have been built again with another one. The error names `path`.
+    pub(super) fn bases(
+        &self,
+        recipe: &Recipe,
+        path: &Path,
+    ) -> impl Iterator<Item = Result<(Recipe, Vec<LockedPackage>), BakeError>> {
+        let (first, path) = (recipe.base.clone(), path.to_owned());
+        let mut seen = vec![recipe.name.clone()];
+        let mut next = Some(first.clone());
+        std::iter::from_fn(move || {
+            let name = next.take().filter(|name| name != BOOT)?;
+            if seen.contains(&name) {
+                let (path, value) = (path.clone(), first.clone());
+                let why = "is based on this image, or on itself";
+                let field = "base";
+                return Some(Err(RecipeError::Field {
+                    path,
+                    field,
+                    value,
+                    why,
+                }
+                .into()));
+            }
+            let found = self.recipe(&name);
+            next = found.as_ref().ok().map(|(recipe, _)| recipe.base.clone());
+            seen.push(name);
+            Some(found)
+        })
     }
 
     /// Returns the own packages of an image on this machine.
@@ -165,35 +191,22 @@ impl Shelf {
     /// Returns the smallest tier that an image needs, according to the imports of its recipe and
     /// its bases.
     pub(super) fn tier(&self, name: &str) -> Result<Tier, BakeError> {
-        self.tier_of(self.recipe(name)?.0)
+        self.tier_of(&self.recipe(name)?.0)
     }
 
     /// Does the same for the image of a recipe.
-    pub(super) fn tier_of(&self, mut recipe: Recipe) -> Result<Tier, BakeError> {
-        let mut tier = Tier::Core;
-        loop {
-            let code = [recipe.import_code(), recipe.warm_up].join("\n");
-            tier = tier.max(tier_for(&code, &[]));
-            if recipe.base == BOOT || tier == Tier::All {
-                return Ok(tier);
+    pub(super) fn tier_of(&self, recipe: &Recipe) -> Result<Tier, BakeError> {
+        let needed =
+            |recipe: &Recipe| tier_for(&[&*recipe.import_code(), &*recipe.warm_up].join("\n"), &[]);
+        let path = self.directory().join(recipe_file(&recipe.name));
+        let mut tier = needed(recipe);
+        for base in self.bases(recipe, &path) {
+            if tier == Tier::All {
+                break;
             }
-            recipe = self.recipe(&recipe.base)?.0;
+            tier = tier.max(needed(&base?.0));
         }
-    }
-
-    /// Whether the packages of an image or any of its bases have native modules, which are linked.
-    pub(super) fn is_linked(
-        &self,
-        mut recipe: Recipe,
-        mut packages: Vec<LockedPackage>,
-    ) -> Result<bool, BakeError> {
-        while !packages.iter().any(LockedPackage::is_native) {
-            if recipe.base == BOOT {
-                return Ok(false);
-            }
-            (recipe, packages) = self.recipe(&recipe.base)?;
-        }
-        Ok(true)
+        Ok(tier)
     }
 
     /// Returns the names of all images, including those with unreadable recipes: built-in images
@@ -314,6 +327,28 @@ pub(crate) fn is_extra(name: &str) -> bool {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    /// An earlier version may have made such images.
+    #[test]
+    fn images_that_are_their_own_bases_are_refused_and_removed() {
+        let place = tempfile::tempdir().unwrap();
+        let cache = Cache::open(Some(place.path().to_owned())).unwrap();
+        let shelf = Shelf::new(cache);
+        for (name, base) in [("tea", "cup"), ("cup", "pot"), ("pot", "cup")] {
+            let recipe = format!("name = {name:?}\nbase = {base:?}");
+            let packages = Vec::new();
+            let stored = serde_json::to_vec(&StoredRecipe { recipe, packages }).unwrap();
+            fs::write(shelf.recipe_path(name).unwrap(), stored).unwrap();
+        }
+        let tea = shelf.recipe("tea").unwrap().0;
+        let error = shelf.contents(&tea, &[]).err().unwrap().to_string();
+        assert!(error.contains("base \"cup\" is based on"), "{error}");
+        assert!(shelf.tier("tea").is_err() && shelf.tier("pot").is_err());
+        for name in ["tea", "cup", "pot"] {
+            shelf.remove(name).unwrap();
+        }
+        assert!(shelf.every_name().unwrap().iter().all(|name| is_built_in(name)));
+    }
 
     /// An image of an earlier version may have had other packages.
     #[test]

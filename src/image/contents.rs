@@ -39,6 +39,19 @@ impl Contents {
         }
     }
 
+    /// Returns a key of everything that the image of a recipe with these packages depends on,
+    /// except the packages.
+    pub(super) fn key_of(&self, recipe: &Recipe) -> String {
+        let mut base = String::new();
+        for (below, _) in &self.bases {
+            base = below.key(&base);
+        }
+        if self.packages.iter().any(LockedPackage::is_native) {
+            base.push_str(&belljar_passes::link_version());
+        }
+        recipe.key(&base)
+    }
+
     /// Returns the library's packages whose place others take.
     pub(super) fn replaced(&self) -> Vec<Replaced> {
         let replaced = self.packages.iter().filter_map(|package| {

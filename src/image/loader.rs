@@ -155,10 +155,8 @@ impl ImageStore {
         if is_built_in(&recipe.name) || recipe.name == BOOT {
             return Err(ImageError::BuiltIn { name: recipe.name }.into());
         }
-        if recipe.base != BOOT {
-            // Before packages are downloaded or built for nothing.
-            self.shelf.recipe(&recipe.base)?;
-        }
+        // Before packages are downloaded or built for nothing.
+        self.shelf.bases(&recipe, path).try_for_each(|base| base.map(drop))?;
         let shop = bake::Shop {
             cache: &self.cache,
             recipe: &recipe,
@@ -263,9 +261,9 @@ impl ImageStore {
     ) -> Result<Image, BakeError> {
         let name = recipe.name.as_str();
         let base = (recipe.base != BOOT).then_some(recipe.base.as_str());
-        let key = self.key_of(recipe, packages)?;
         let path = self.shelf.path(name)?;
         let contents = self.shelf.contents(recipe, packages)?;
+        let key = contents.key_of(recipe);
         let packages = &contents.packages[..];
         let packed = self.pack(name, &contents)?;
         let package_file = bake::package_name(packages);
@@ -307,7 +305,7 @@ impl ImageStore {
             None => Arc::new(self.boot()?),
         };
         if is_anew || !native.is_empty() {
-            factory.ensure_of(self.shelf.tier_of(recipe.clone())?, !native.is_empty())?;
+            factory.ensure_of(self.shelf.tier_of(recipe)?, !native.is_empty())?;
         }
         let order = bake::Order {
             native: &native,
@@ -370,27 +368,10 @@ impl ImageStore {
         }
         let none = || InstanceError::start(wasmtime::format_err!("no code is open for extensions"));
         let codes = factory.codes().ok_or_else(none)?;
-        factory.ensure_of(self.shelf.tier_of(recipe.clone())?, true)?;
+        factory.ensure_of(self.shelf.tier_of(recipe)?, true)?;
         let extensions = &image.manifest.extensions;
         let found = extensions.iter().map(|extension| codes.extension(&extension.linked));
         Ok(found.collect::<Result<Option<Vec<_>>, _>>()?.map(Arc::from))
-    }
-
-    /// Returns a key of everything that the image of a recipe depends on, except its packages.
-    fn key_of(
-        &self,
-        recipe: &Recipe,
-        packages: &[bake::LockedPackage],
-    ) -> Result<String, BakeError> {
-        let mut key = String::new();
-        if recipe.base != BOOT {
-            let (base, _) = self.shelf.recipe(&recipe.base)?;
-            key = base.key(&base.base);
-        }
-        if self.shelf.is_linked(recipe.clone(), packages.to_vec())? {
-            key.push_str(&belljar_passes::link_version());
-        }
-        Ok(recipe.key(&key))
     }
 
     /// Whether all images exist and are current, with the code of their extensions, except built-in
@@ -416,7 +397,7 @@ impl ImageStore {
             Ok(has_packages
                 && has_code
                 && manifest.package_file == file
-                && manifest.recipe == self.key_of(&recipe, &packages)?)
+                && manifest.recipe == contents.key_of(&recipe))
         };
         self.bundle.is_some()
             || self

@@ -32,3 +32,29 @@ fn an_image_finds_its_own_packages_and_those_of_its_base() {
     let code = "import importlib.metadata as m, pot, set.pot\nprint(m.version('cup'))";
     assert_eq!(printed(&runtime, "cup", code), "1\n");
 }
+
+#[test]
+fn an_image_is_made_again_after_any_of_its_bases() {
+    let cache = fresh();
+    let place = tempfile::tempdir().unwrap();
+    let folder = place.path();
+    let build = |name: &str, rest: &str| build(&on(cache.path()), folder, name, rest);
+    let lowest = |value: u32| {
+        let init = format!("import builtins; builtins.tea = {value}");
+        build("lowest", &format!("base = \"core\"\ninit = \"{init}\"")).unwrap();
+    };
+    lowest(1);
+    build("middle", "base = \"lowest\"").unwrap();
+    build("above", "base = \"middle\"").unwrap();
+    build("top", "base = \"above\"").unwrap();
+    assert_eq!(printed(&on(cache.path()), "top", "print(tea)"), "1\n");
+    lowest(2);
+    assert_eq!(printed(&on(cache.path()), "top", "print(tea)"), "2\n");
+
+    // An image is not its own base.
+    for base in ["middle", "top"] {
+        let error = build("lowest", &format!("base = {base:?}")).unwrap_err();
+        assert!(error.contains(&format!("lowest.toml: base {base:?} is based on")), "{error}");
+    }
+    assert_eq!(printed(&on(cache.path()), "top", "print(tea)"), "2\n");
+}

@@ -1,5 +1,6 @@
 //! The image files in a cache directory: finds, describes and removes them. Needs no engine.
 
+use std::collections::BTreeSet;
 use std::fs;
 use std::io;
 use std::path::{Path, PathBuf};
@@ -66,7 +67,7 @@ impl Shelf {
         seal::remove(&directory.join(image_file(name)))?;
         seal::remove(&directory.join(recipe_file(name)))?;
         self.remove_extensions(&extensions)?;
-        self.remove_packages(&packages, packed)
+        self.remove_packages(&packages, &packed)
     }
 
     /// Returns the linked extensions of an image.
@@ -89,18 +90,17 @@ impl Shelf {
         Ok(remove_extensions(&self.cache, &used, removed)?)
     }
 
-    /// Removes the packages of a removed image and their packed file, except those that other
+    /// Removes the packages of a removed image and their packed files, except those that other
     /// images use.
     fn remove_packages(
         &self,
         packages: &[LockedPackage],
-        packed: Option<String>,
+        packed: &BTreeSet<String>,
     ) -> Result<(), ImageError> {
         let names = self.every_name()?;
-        if let Some(packed) = packed
-            && !names.iter().any(|name| self.packed(name).as_ref() == Some(&packed))
-        {
-            bake::remove(&self.cache, &packed)?;
+        let used: BTreeSet<String> = names.iter().flat_map(|name| self.packed(name)).collect();
+        for packed in packed.difference(&used) {
+            bake::remove(&self.cache, packed)?;
         }
         let others: Vec<_> = names.iter().map(|name| self.packages(name)).collect();
         for package in packages {
@@ -117,11 +117,15 @@ impl Shelf {
         Ok(())
     }
 
-    /// Returns the name of the packed file of an image on this machine.
-    fn packed(&self, name: &str) -> Option<String> {
+    /// Returns the names of the packed files of an image on this machine: that of its file, and
+    /// that of its packages, as far as they are known. Its bases may have changed or be gone.
+    fn packed(&self, name: &str) -> BTreeSet<String> {
         let own = self.packages(name);
         let contents = self.recipe(name).and_then(|(recipe, _)| self.contents(&recipe, &own));
-        bake::package_name(&contents.map_or(own, |contents| contents.packages))
+        let wanted = bake::package_name(&contents.map_or(own, |contents| contents.packages));
+        let head = inspect(&self.directory().join(image_file(name)));
+        let made = head.ok().and_then(|(manifest, _)| manifest.package_file);
+        wanted.into_iter().chain(made).collect()
     }
 
     /// Returns the packages of a recipe, with those of its bases.

@@ -31,6 +31,14 @@ fn an_image_finds_its_own_packages_and_those_of_its_base() {
     bake(&runtime, folder, "cup", "looked", &[cup], &["cup", "set.cup"]);
     let code = "import importlib.metadata as m, pot, set.pot\nprint(m.version('cup'))";
     assert_eq!(printed(&runtime, "cup", code), "1\n");
+
+    // The files of packages go with the last image that has them, in any order.
+    for name in ["pot", "looked", "cup"] {
+        runtime.images().remove(name).unwrap();
+    }
+    let left = fs::read_dir(cache.path().join("packages")).unwrap();
+    let left: Vec<_> = left.map(|file| file.unwrap().file_name()).collect();
+    assert!(left.is_empty(), "{left:?}");
 }
 
 #[test]

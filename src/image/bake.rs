@@ -32,8 +32,8 @@ use crate::util::progress::{Progress, Stage, Step};
 pub(super) use extensions::NativeModule;
 pub use packages::{BuiltPackage, PackageBuilder};
 pub(super) use packages::{
-    LockedPackage, Shop, StoredRecipe, are_here, are_packed, fetch, fetch_wheels, native_modules,
-    open, pack, package_file, package_name, read_lock, remove,
+    LockedPackage, Shop, StoredRecipe, are_here, are_packed, check_files, check_names, fetch,
+    fetch_wheels, native_modules, open, pack, package_file, package_name, read_lock, remove,
 };
 
 /// The build of one image.

@@ -1,6 +1,7 @@
 //! The packages of an image: its own, and those of its bases.
 
-use super::bake::LockedPackage;
+use super::bake::{LockedPackage, check_names};
+use super::error::BakeError;
 use super::recipe::Recipe;
 use crate::artifact::image::Replaced;
 use crate::artifact::modules_of;
@@ -37,6 +38,12 @@ impl Contents {
             bases,
             replaces,
         }
+    }
+
+    /// Fails if a package would replace a package that must stay.
+    pub(super) fn check(&self, image: &str) -> Result<(), BakeError> {
+        let pins: Vec<String> = self.packages.iter().map(LockedPackage::pin).collect();
+        check_names(image, pins.iter().map(String::as_str))
     }
 
     /// Returns a key of everything that the image of a recipe with these packages depends on,

@@ -78,6 +78,16 @@ pub enum BakeError {
         /// What is wrong with it.
         why: String,
     },
+    /// A package cannot be added to what the sandbox or a base has.
+    #[error("image {image}: {package} {why}")]
+    Conflict {
+        /// The image.
+        image: String,
+        /// Name of the package or its file.
+        package: String,
+        /// With what it is in conflict.
+        why: String,
+    },
     /// A native module of a package cannot be linked.
     #[error("image {image}: the native module {module} cannot be linked")]
     Extension {
@@ -139,7 +149,7 @@ impl Coded for BakeError {
             Self::OpenFiles { .. } => Code::RecipeOpenFiles,
             Self::Python { .. } | Self::Missing { .. } => Code::BakePython,
             Self::Interrupt { .. } => Code::BakeInterrupt,
-            Self::Package { .. } => Code::BakePackage,
+            Self::Package { .. } | Self::Conflict { .. } => Code::BakePackage,
             Self::Extension { .. } => Code::BakeExtension,
             Self::NotDownloaded { .. } | Self::Download { .. } => Code::BakeDownload,
             Self::Refused(_) => Code::BakeRefused,

@@ -263,9 +263,10 @@ impl ImageStore {
         let base = (recipe.base != BOOT).then_some(recipe.base.as_str());
         let path = self.shelf.path(name)?;
         let contents = self.shelf.contents(recipe, packages)?;
+        contents.check(name)?;
         let key = contents.key_of(recipe);
         let packages = &contents.packages[..];
-        let packed = self.pack(name, &contents)?;
+        let packed = self.pack(name, &contents, anew)?;
         let package_file = bake::package_name(packages);
         let complete = |image: Image, extensions| Image {
             packages: packed.clone(),
@@ -342,15 +343,21 @@ impl ImageStore {
         Ok(complete(image, extensions))
     }
 
-    /// Opens the packages of an image. If they are not packed yet, downloads those of its bases: an
-    /// image on a base with packages is only loaded by its name.
-    fn pack(&self, name: &str, contents: &Contents) -> Result<Option<Arc<Packed>>, BakeError> {
-        if !bake::are_packed(&self.cache, &contents.packages) {
-            for (base, packages) in &contents.bases {
-                if is_extra(&base.name) {
-                    bake::fetch_wheels(&self.cache, base, packages, true, &*self.progress)?;
-                }
+    /// Opens the packages of an image. If they are not packed yet, or built `anew`, downloads those
+    /// of its bases, and checks them: an image on a base with packages is only loaded by its name.
+    fn pack(
+        &self,
+        name: &str,
+        contents: &Contents,
+        anew: bool,
+    ) -> Result<Option<Arc<Packed>>, BakeError> {
+        let is_packed = bake::are_packed(&self.cache, &contents.packages);
+        if !is_packed || (anew && !contents.added.is_empty()) {
+            let extra = contents.bases.iter().filter(|(base, _)| is_extra(&base.name));
+            for (base, packages) in extra {
+                bake::fetch_wheels(&self.cache, base, packages, true, &*self.progress)?;
             }
+            bake::check_files(&self.cache, name, &contents.packages, &contents.added)?;
         }
         bake::pack(&self.cache, name, &contents.packages, &*self.progress)
     }

@@ -2,7 +2,7 @@
 
 mod lock;
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, HashMap};
 use std::error::Error;
 use std::fs::{self, File};
 use std::io::{self, BufReader, Read};
@@ -116,6 +116,8 @@ impl Shop<'_> {
     /// Downloads or builds the recipe's packages into the cache. The first time, this writes
     /// versions and hashes next to the recipe; later, it uses them.
     pub(crate) fn lock(&self) -> Result<Vec<LockedPackage>, BakeError> {
+        // Before packages are downloaded or built for nothing.
+        check_names(&self.recipe.name, self.recipe.packages.iter().map(String::as_str))?;
         let wheels = self.copy_wheels()?;
         if self.recipe.packages.is_empty() {
             return Ok(wheels);
@@ -271,6 +273,27 @@ impl Shop<'_> {
 
     fn broken(&self, path: &Path, why: &str) -> BakeError {
         broken(self.recipe, path, why)
+    }
+}
+
+/// Packages of the library that the runner changes as it needs them.
+const RELIED_ON: &[&str] = &["matplotlib", "numpy", "pandas"];
+
+/// Fails if one of these packages, as `NAME` or `NAME==VERSION`, cannot replace the library's.
+pub(crate) fn check_names<'a>(
+    image: &str,
+    mut packages: impl Iterator<Item = &'a str>,
+) -> Result<(), BakeError> {
+    let name = |package: &str| plain_name(package.split("==").next().unwrap_or_default());
+    match packages.find(|package| RELIED_ON.contains(&name(package).as_str())) {
+        Some(package) => Err(BakeError::Conflict {
+            image: image.to_owned(),
+            package: package.to_owned(),
+            why: "cannot replace the sandbox's own, on which the sandbox relies: leave it out, \
+                and import the sandbox's own"
+                .into(),
+        }),
+        None => Ok(()),
     }
 }
 
@@ -510,6 +533,45 @@ fn files_of(
         files.append(&mut own);
     }
     Ok(files)
+}
+
+/// Fails if one of the added packages has a file that another of the packages, of a base, has with
+/// other content: their modules would mix.
+pub(crate) fn check_files(
+    cache: &Cache,
+    image: &str,
+    packages: &[LockedPackage],
+    added: &[LockedPackage],
+) -> Result<(), BakeError> {
+    if added.is_empty() {
+        return Ok(());
+    }
+    let mut known = HashMap::new();
+    for package in packages.iter().filter(|package| !added.contains(package)) {
+        let files = files_of(cache, image, std::slice::from_ref(package))?;
+        let hashed = files.into_iter().map(|(path, file)| (path, (hash_bytes(&file), package)));
+        known.extend(hashed);
+    }
+    for package in added {
+        for (path, file) in files_of(cache, image, std::slice::from_ref(package))? {
+            let is_module = !path.split('/').next().unwrap_or_default().ends_with(".dist-info");
+            if is_module
+                && let Some((hash, other)) = known.get(&path)
+                && *hash != hash_bytes(&file)
+            {
+                return Err(BakeError::Conflict {
+                    image: image.to_owned(),
+                    package: package.pin(),
+                    why: format!(
+                        "has another {path} than {}, which a base has: only a package of the same \
+                         name replaces it",
+                        other.pin()
+                    ),
+                });
+            }
+        }
+    }
+    Ok(())
 }
 
 fn broken(recipe: &Recipe, path: &Path, why: &str) -> BakeError {

@@ -15,6 +15,11 @@ fn build(runtime: &Runtime, folder: &Path, name: &str, rest: &str) -> Result<(),
     runtime.images().build(&recipe).map(|_| ()).map_err(|error| chain(&error))
 }
 
+fn refused(runtime: &Runtime, folder: &Path, rest: &str, parts: &[&str]) {
+    let error = build(runtime, folder, "refused", rest).unwrap_err();
+    assert!(parts.iter().all(|part| error.contains(part)), "{error}");
+}
+
 #[test]
 fn an_image_finds_its_own_packages_and_those_of_its_base() {
     let cache = fresh();
@@ -32,8 +37,19 @@ fn an_image_finds_its_own_packages_and_those_of_its_base() {
     let code = "import importlib.metadata as m, pot, set.pot\nprint(m.version('cup'))";
     assert_eq!(printed(&runtime, "cup", code), "1\n");
 
+    // A package's files do not mix with those of another.
+    let teas = [("teas", "pot.py"), ("my-teas", "set/pot.py")];
+    for (name, path) in teas {
+        let file = name.replace('-', "_");
+        let other = wheel(folder, &file, "1", &[(path, b"x = 1" as &[u8])]);
+        let rest = format!("base = \"cup\"\nwheels = [{other:?}]");
+        refused(&runtime, folder, &rest, &[&file, "pot==1", path]);
+    }
+    let same = wheel(folder, "same", "1", &[("pot.py", b"" as &[u8]), ("set/same.py", b"")]);
+    bake(&runtime, folder, "same", "cup", &[same], &["set.same"]);
+
     // The files of packages go with the last image that has them, in any order.
-    for name in ["pot", "looked", "cup"] {
+    for name in ["pot", "looked", "same", "cup"] {
         runtime.images().remove(name).unwrap();
     }
     let left = fs::read_dir(cache.path().join("packages")).unwrap();
@@ -65,4 +81,20 @@ fn an_image_is_made_again_after_any_of_its_bases() {
         assert!(error.contains(&format!("lowest.toml: base {base:?} is based on")), "{error}");
     }
     assert_eq!(printed(&on(cache.path()), "top", "print(tea)"), "2\n");
+}
+
+#[test]
+fn packages_on_which_the_sandbox_relies_are_not_replaced() {
+    let cache = fresh();
+    let runtime = on(cache.path());
+    let place = tempfile::tempdir().unwrap();
+    let folder = place.path();
+    for name in ["numpy", "Pandas", "matplotlib"] {
+        let other = wheel(folder, name, "9999", &[]);
+        let rest = format!("base = \"core\"\nwheels = [{other:?}]");
+        refused(&runtime, folder, &rest, &[name, "the sandbox's own"]);
+        // Before it is downloaded or built.
+        let rest = format!("base = \"core\"\npackages = [\"{name}==9999\"]");
+        refused(&runtime, folder, &rest, &[name, "the sandbox's own"]);
+    }
 }

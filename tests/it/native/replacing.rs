@@ -13,7 +13,9 @@ use crate::support::{chain, failed, run_on, succeeded, tokio};
 
 /// Writes a wheel of these files, and returns its name.
 pub(super) fn wheel(folder: &Path, name: &str, version: &str, files: &[(&str, &[u8])]) -> String {
-    let is_native = files.iter().any(|(path, _)| path.ends_with(".wasm"));
+    let is_native = files
+        .iter()
+        .any(|(path, _)| Path::new(path).extension().is_some_and(|ending| ending == "wasm"));
     let tag = if is_native {
         "cp315-cp315-belljar_wasm32"
     } else {
@@ -112,6 +114,9 @@ assert regex._regex.__spec__.origin == 'built-in'
 print(regex.count())
 ";
 
+/// What it prints.
+const COUNTED: &str = "regex.json\nregex.json\n41\n";
+
 fn request(image: &str, code: &str) -> Request {
     Request::new(format!("{TRY}{code}")).image(image)
 }
@@ -132,12 +137,11 @@ fn a_package_takes_the_place_of_the_library_s() {
     // The base has imported the library's version, and other modules of the library.
     bake(&runtime, folder, "old", "core", &[], &["tabulate", "six"]);
     bake(&runtime, folder, "new", "old", &wheels, &[]);
-    const COUNTED: &str = "regex.json\nregex.json\n41\n";
     assert_eq!(printed(&runtime, "new", NEW), COUNTED);
     let old = "import tabulate\nprint(tabulate.__file__[:14])";
     assert_eq!(printed(&runtime, "old", old), "/usr/local/lib\n");
     // The code of the library's version is not asked for.
-    assert_eq!(runtime.tier().map(|tier| tier.name()), Some("core"));
+    assert_eq!(runtime.tier().map(belljar::setup::Tier::name), Some("core"));
     let info = runtime.images().get("new").unwrap().contents.unwrap();
     assert_eq!(info.packages, ["regex==9999.1", "tabulate==9999.1"]);
 

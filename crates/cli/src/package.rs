@@ -117,6 +117,7 @@ const FILES: &[(&str, &str)] = &files![
     "recipes/numexpr.toml",
     "recipes/pyyaml.toml",
     "recipes/rapidfuzz.toml",
+    "recipes/tokenizers.toml",
     "recipes/xxhash.toml",
     "target/sitecustomize.py",
 ];

@@ -136,8 +136,7 @@ pub fn on_module(module: Vec<u8>, tier: Tier) -> Result<Vec<u8>, PassError> {
 /// # Errors
 ///
 /// If a pass cannot change the module.
-pub fn before_profile(module: Vec<u8>, tier: Tier) -> Result<Vec<u8>, PassError> {
-    let mut module = module;
+pub fn before_profile(mut module: Vec<u8>, tier: Tier) -> Result<Vec<u8>, PassError> {
     if tier != Tier::All {
         let started = Instant::now();
         module = tiers::apply(&module, tier, LIBRARIES)?;

@@ -81,96 +81,72 @@ const fn argsort(words: Words<'static>) -> Source<'static> {
     }
 }
 
-const DOUBLE: Words<'_> = &[
-    ("type", "double"),
-    ("tag", "npy::floating_point_type<double, (NPY_TYPES)12>, double"),
-    ("T", "f64"),
-    ("V", "f64x2"),
-    ("I", "i64x2"),
-    ("numbers", "0 1"),
-    ("steps", "2 2"),
-    ("count", "(i64.extend_i32_u (local.get $count))"),
-    ("most", "inf"),
-    ("lt", "lt"),
-    ("le", "le"),
-    ("size", "8"),
-    ("size2", "16"),
-    ("size3", "24"),
-    ("size4", "32"),
-    ("shift", "3"),
-];
-const FLOAT: Words<'_> = &[
-    ("type", "float"),
-    ("tag", "npy::floating_point_type<float, (NPY_TYPES)11>, float"),
-    ("T", "f32"),
-    ("V", "f32x4"),
-    ("I", "i32x4"),
-    ("numbers", "0 1 2 3"),
-    ("steps", "4 4 4 4"),
-    ("count", "(local.get $count)"),
-    ("most", "inf"),
-    ("lt", "lt"),
-    ("le", "le"),
-    ("size", "4"),
-    ("size2", "8"),
-    ("size3", "12"),
-    ("size4", "16"),
-    ("shift", "2"),
-];
-const LONG_LONG: Words<'_> = &[
-    ("type", "long long"),
-    ("tag", "npy::integral_type<long long, (NPY_TYPES)9>, long long"),
-    ("T", "i64"),
-    ("V", "i64x2"),
-    ("I", "i64x2"),
-    ("numbers", "0 1"),
-    ("steps", "2 2"),
-    ("count", "(i64.extend_i32_u (local.get $count))"),
-    ("most", "0x7fffffffffffffff"),
-    ("lt", "lt_s"),
-    ("le", "le_s"),
-    ("size", "8"),
-    ("size2", "16"),
-    ("size3", "24"),
-    ("size4", "32"),
-    ("shift", "3"),
-];
-const LONG: Words<'_> = &[
-    ("type", "long"),
-    ("tag", "npy::integral_type<long, (NPY_TYPES)7>, long"),
-    ("T", "i32"),
-    ("V", "i32x4"),
-    ("I", "i32x4"),
-    ("numbers", "0 1 2 3"),
-    ("steps", "4 4 4 4"),
-    ("count", "(local.get $count)"),
-    ("most", "0x7fffffff"),
-    ("lt", "lt_s"),
-    ("le", "le_s"),
-    ("size", "4"),
-    ("size2", "8"),
-    ("size3", "12"),
-    ("size4", "16"),
-    ("shift", "2"),
-];
-const INT: Words<'_> = &[
-    ("type", "int"),
-    ("tag", "npy::integral_type<int, (NPY_TYPES)5>, int"),
-    ("T", "i32"),
-    ("V", "i32x4"),
-    ("I", "i32x4"),
-    ("numbers", "0 1 2 3"),
-    ("steps", "4 4 4 4"),
-    ("count", "(local.get $count)"),
-    ("most", "0x7fffffff"),
-    ("lt", "lt_s"),
-    ("le", "le_s"),
-    ("size", "4"),
-    ("size2", "8"),
-    ("size3", "12"),
-    ("size4", "16"),
-    ("shift", "2"),
-];
+/// Words of a type of numbers, by the size of a number in bits.
+macro_rules! words {
+    (64, $type:literal, $tag:literal, $number:literal, $vector:literal,
+     most $most:literal, compare $lt:literal $le:literal) => {
+        &[
+            ("type", $type),
+            ("tag", $tag),
+            ("T", $number),
+            ("V", $vector),
+            ("I", "i64x2"),
+            ("numbers", "0 1"),
+            ("steps", "2 2"),
+            ("count", "(i64.extend_i32_u (local.get $count))"),
+            ("most", $most),
+            ("lt", $lt),
+            ("le", $le),
+            ("size", "8"),
+            ("size2", "16"),
+            ("size3", "24"),
+            ("size4", "32"),
+            ("shift", "3"),
+        ]
+    };
+    (32, $type:literal, $tag:literal, $number:literal, $vector:literal,
+     most $most:literal, compare $lt:literal $le:literal) => {
+        &[
+            ("type", $type),
+            ("tag", $tag),
+            ("T", $number),
+            ("V", $vector),
+            ("I", "i32x4"),
+            ("numbers", "0 1 2 3"),
+            ("steps", "4 4 4 4"),
+            ("count", "(local.get $count)"),
+            ("most", $most),
+            ("lt", $lt),
+            ("le", $le),
+            ("size", "4"),
+            ("size2", "8"),
+            ("size3", "12"),
+            ("size4", "16"),
+            ("shift", "2"),
+        ]
+    };
+}
+
+const DOUBLE: Words<'_> = words!(
+    64, "double", "npy::floating_point_type<double, (NPY_TYPES)12>, double", "f64", "f64x2",
+    most "inf", compare "lt" "le"
+);
+const FLOAT: Words<'_> = words!(
+    32, "float", "npy::floating_point_type<float, (NPY_TYPES)11>, float", "f32", "f32x4",
+    most "inf", compare "lt" "le"
+);
+const LONG_LONG: Words<'_> = words!(
+    64, "long long", "npy::integral_type<long long, (NPY_TYPES)9>, long long", "i64", "i64x2",
+    most "0x7fffffffffffffff", compare "lt_s" "le_s"
+);
+const LONG: Words<'_> = words!(
+    32, "long", "npy::integral_type<long, (NPY_TYPES)7>, long", "i32", "i32x4",
+    most "0x7fffffff", compare "lt_s" "le_s"
+);
+const INT: Words<'_> = words!(
+    32, "int", "npy::integral_type<int, (NPY_TYPES)5>, int", "i32", "i32x4",
+    most "0x7fffffff", compare "lt_s" "le_s"
+);
 
 /// Hashes of the replaced functions.
 const PINS: &str = include_str!("replace/pins.txt");

@@ -1,4 +1,4 @@
-//! Frames that ask to decompress or compress: any data have a result of the stated size, or none.
+//! Frames for the codecs: any data have a result of the stated size or number, or none.
 #![no_main]
 
 libfuzzer_sys::fuzz_target!(|frame: &[u8]| {

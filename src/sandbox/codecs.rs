@@ -1,10 +1,12 @@
-//! Decompresses and compresses for the guest, which would need minutes for a large file.
+//! Decompresses, compresses and decodes for the guest, which would need minutes for a large file.
 //!
-//! A frame is a pure function: a codec, data, and the size of the data when decompressed. The
-//! result is written into memory that the guest allocates, so the host holds at most the decoder's
-//! window. Work is done in steps, between which other runs proceed and the deadline is checked.
+//! A frame is a pure function: a codec, data, and the size of the data when decompressed, or the
+//! number of values in the data. The result is written into memory that the guest allocates, so the
+//! host holds at most the decoder's window. Work is done in steps, between which other runs proceed
+//! and the deadline is checked.
 
 mod block;
+mod columns;
 mod lz4_frames;
 mod zstd;
 
@@ -15,7 +17,7 @@ use super::{State, fuel};
 use crate::limits::MAX_CODEC_BYTES;
 
 /// Opcode of the frames. The direction follows, the codec, and in four bytes the size of the
-/// decompressed data.
+/// decompressed data or the number of values.
 pub(super) const OPCODE: u8 = b'z';
 const HEAD: usize = 7;
 
@@ -46,7 +48,7 @@ trait Work: Send {
 /// Work that a frame asks for.
 struct Order {
     work: Box<dyn Work>,
-    /// Size of the decompressed data, in bytes.
+    /// Bytes to pay for in addition to the data: those of the decompressed data, or of the values.
     size: usize,
     /// Room for the result, in bytes.
     room: usize,
@@ -57,6 +59,9 @@ impl Order {
     fn read(head: [u8; HEAD], length: usize) -> Option<Self> {
         let [_, direction, codec, size @ ..] = head;
         let size = u32::from_le_bytes(size) as usize;
+        if direction == b'v' {
+            return Self::values(codec, size, length);
+        }
         if size == 0 || size > MAX_CODEC_BYTES || length > MAX_CODEC_BYTES {
             return None;
         }
@@ -73,6 +78,27 @@ impl Order {
             _ => return None,
         };
         Some(Self { work, size, room })
+    }
+
+    /// An order to decode so many values, which are bounded by the guest's memory alone.
+    fn values(codec: u8, count: usize, length: usize) -> Option<Self> {
+        let (work, room): (Box<dyn Work>, u64) = match codec {
+            _ if count == 0 => return None,
+            b'h' => (Box::<columns::Hybrid>::default(), count as u64 * 4),
+            b'i' => (Box::<columns::Deltas>::default(), count as u64 * 8 + 4),
+            b't' | b'b' | b'T' | b'B' if count <= length / 4 => {
+                let (is_text, is_apart) = (codec | 32 == b't', codec < b'a');
+                let work = columns::Texts::new(count, is_text, is_apart);
+                (Box::new(work), columns::Texts::room(count, length))
+            }
+            _ => return None,
+        };
+        let room = u32::try_from(room).ok()? as usize;
+        Some(Self {
+            work,
+            size: room,
+            room,
+        })
     }
 }
 
@@ -145,6 +171,9 @@ pub(crate) fn answer_frame(frame: &[u8]) -> Option<usize> {
 #[cfg(any(test, feature = "fuzzing"))]
 fn convert(head: [u8; HEAD], data: &[u8]) -> Option<Vec<u8>> {
     let mut order = Order::read(head, data.len())?;
+    if order.room > 4 * MAX_CODEC_BYTES {
+        return None;
+    }
     let mut made = vec![0; order.room];
     loop {
         match order.work.step(data, &mut made) {

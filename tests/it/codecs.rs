@@ -79,6 +79,39 @@ while True:
     still_serves();
 }
 
+/// One value repeated, packed values, differences of one value, and texts of nothing.
+const DECODING: [&str; 4] = [
+    "ask(b'vh', 2 << 20, b'\\1\\xfe\\xff\\xff\\xff\\x0f\\1')",
+    "ask(b'vh', 2 << 20, b'\\1\\x81\\x80\\x80\\1' + ZEROS)",
+    "ask(b'vi', 1 << 20, b'\\x80\\1\\1\\x80\\x80\\x40\\0' + ZEROS)",
+    "ask(b'vt', 1 << 20, ZEROS)",
+];
+
+fn decoding(ask: &str, rest: &str) -> Request {
+    let code = format!("{FRAMES}ZEROS = bytes(4 << 20)\nassert {ask}\n{rest}: {ask}");
+    Request::new(code.replace("CODEC", "s")).memory_mib(300).timeout(Duration::from_mins(1))
+}
+
+#[test]
+fn decoding_is_paid_for_and_ends_at_the_deadline() {
+    for ask in DECODING {
+        let fuel = |times: u64| {
+            let request = decoding(ask, &format!("for _ in range({times})"));
+            let outcome = run(request.deterministic(Deterministic::default())).outcome;
+            succeeded(&outcome);
+            outcome.usage.fuel
+        };
+        let cost = fuel(3) - fuel(1);
+        assert!(cost >= 2 * 8 * (8 << 20), "{ask}: {cost}");
+        assert_eq!(fuel(3) - fuel(1), cost, "{ask}");
+        let started = Instant::now();
+        let request = decoding(ask, "while True").timeout(Duration::from_secs(2));
+        failed(&run(request).outcome, ErrorKind::Timeout);
+        assert!(started.elapsed() < Duration::from_millis(3_500), "{ask}: {:?}", started.elapsed());
+    }
+    still_serves();
+}
+
 /// Blocks of Zstandard that take much time and have no bytes.
 #[test]
 fn slow_data_end_at_the_deadline() {

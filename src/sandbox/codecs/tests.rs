@@ -149,3 +149,112 @@ fn steps_are_short_and_repeat() {
         assert_eq!(steps(), steps());
     }
 }
+
+fn decode(form: u8, count: usize, data: &[u8]) -> Option<Vec<u8>> {
+    convert(head(b'v', form, count), data)
+}
+
+fn integers(data: &[u8], count: usize) -> Option<Vec<u32>> {
+    let made = decode(b'h', count, data)?;
+    Some(made.as_chunks().0.iter().map(|value| u32::from_le_bytes(*value)).collect())
+}
+
+#[test]
+fn runs_and_packed_integers_are_decoded() {
+    // A width of 3 bits; the numbers from 0 to 7 packed, then a run of five sevens.
+    let data = [3, 3, 0b1000_1000, 0b1100_0110, 0b1111_1010, 10, 7];
+    let all = [0, 1, 2, 3, 4, 5, 6, 7, 7, 7, 7, 7, 7];
+    for count in 1..=all.len() {
+        assert_eq!(integers(&data, count).unwrap(), all[..count]);
+    }
+    assert!(integers(&data, all.len() + 1).is_none());
+    // The last group may be cut off.
+    assert_eq!(integers(&data[..3], 2).unwrap(), [0, 1]);
+    for end in 0..3 {
+        assert!(integers(&data[..end], 2).is_none());
+    }
+    assert_eq!(integers(&[32, 3, 1, 2, 3, 4, 255, 255, 255, 255], 2).unwrap(), [0x0403_0201, !0]);
+    for width in [0, 33, 255] {
+        assert!(integers(&[width, 2, 0, 0, 0, 0], 1).is_none());
+    }
+    // A head without an end, and a run that is longer than any memory.
+    assert!(integers(&[[8].as_slice(), &[255; 12]].concat(), 9).is_none());
+    let most = [[1].as_slice(), &[254], &[255; 8], &[1, 1]].concat();
+    assert_eq!(integers(&most, 9).unwrap(), [1; 9]);
+}
+
+#[test]
+fn differences_are_decoded() {
+    // Blocks of eight values in one part; 5, 4, 7, 7: at least -1 more, packed in two bits.
+    let data = [8, 1, 4, 10, 1, 2, 0b0001_0100 | 4, 0];
+    let made = decode(b'i', 4, &data).unwrap();
+    let (values, end) = made.as_chunks::<8>();
+    let values: Vec<_> = values.iter().map(|value| i64::from_le_bytes(*value)).collect();
+    assert_eq!((values, end), (vec![5, 4, 4, 4], &[8, 0, 0, 0][..]));
+    assert!(decode(b'i', 3, &data).is_none());
+    for end in 0..7 {
+        assert!(decode(b'i', 4, &data[..end]).is_none(), "{end}");
+    }
+    // Blocks and parts that are empty or do not fit, and integers of 65 bits.
+    for (at, wrong) in [(0, 0), (0, 12), (1, 0), (1, 2), (5, 65)] {
+        let mut data = data;
+        data[at] = wrong;
+        assert!(decode(b'i', 4, &data).is_none(), "{at}");
+    }
+}
+
+#[test]
+fn texts_become_a_pickled_list() {
+    let inline = [&[2, 0, 0, 0][..], "é".as_bytes(), &[0; 4], &[1, 0, 0, 0], b"a"].concat();
+    let apart = [&[2, 0, 0, 0][..], &[0; 4], &[1, 0, 0, 0], "éa".as_bytes()].concat();
+    let list = |opcode: u8| {
+        let part = |text: &str| [&[opcode, text.len() as u8, 0, 0, 0], text.as_bytes()].concat();
+        [b"(".to_vec(), part("é"), part(""), part("a"), b"l.".to_vec()].concat()
+    };
+    for (form, data, opcode) in
+        [(b't', &inline, b'X'), (b'b', &inline, b'B'), (b'T', &apart, b'X'), (b'B', &apart, b'B')]
+    {
+        assert_eq!(decode(form, 3, data).unwrap(), list(opcode));
+        for end in 0..data.len() {
+            assert!(decode(form, 3, &data[..end]).is_none(), "{end}");
+        }
+    }
+    let invalid = [1, 0, 0, 0, 255];
+    assert!(decode(b't', 1, &invalid).is_none() && decode(b'b', 1, &invalid).is_some());
+    // A surrogate, which pickle's readers would take.
+    assert!(decode(b't', 1, &[3, 0, 0, 0, 0xED, 0xA0, 0x80]).is_none());
+    assert!(decode(b'b', 1, &[255; 9]).is_none());
+}
+
+#[test]
+fn values_of_other_data_are_refused_in_short_steps() {
+    let refused = [(b'h', 0), (b'x', 1), (b'h', 1 << 30), (b'i', 1 << 29), (b't', 3), (b'B', 3)];
+    for (form, count) in refused {
+        assert!(Order::read(head(b'v', form, count), 11).is_none());
+    }
+    for data in samples() {
+        for form in *b"hitbTB" {
+            for count in [1, 9, 1 << 16, 1 << 20] {
+                decode(form, count, &data);
+            }
+        }
+    }
+    // Runs of nothing, one value for all, packed values, and texts of nothing.
+    let zeros = [&[1][..], &[0; 8 << 20]].concat();
+    let same = [&[1][..], &[0x80, 0x80, 0x80, 1], &[1]].concat();
+    let packed = [&[8][..], &[0x81, 0x80, 0x80, 1], &[7; 8 << 20]].concat();
+    for (form, count, data) in [
+        (b'h', 1, &zeros),
+        (b'h', 1 << 20, &same),
+        (b'h', 1 << 20, &packed),
+        (b't', 1 << 20, &zeros),
+    ] {
+        let mut order = Order::read(head(b'v', form, count), data.len()).unwrap();
+        let mut made = vec![0; order.room];
+        let mut steps = 0;
+        while let Ok(super::Step::More(_)) = order.work.step(data, &mut made) {
+            steps += 1;
+        }
+        assert!(steps >= 3, "{steps} steps");
+    }
+}

@@ -181,6 +181,76 @@ def test_encodings_that_pyarrow_can_be_asked_for_are_read(name, column, encoding
     _same(parquet_read.read(file), pd.read_parquet(file, engine="pyarrow"))
 
 
+def _column(rng, rows):
+    """A random column of pyarrow's, and the encodings that it may have."""
+    kind = rng.choice(("integer", "float", "boolean", "text", "bytes", "list"))
+    few = rng.choice((1, 2, 9, 300, rows))
+    if kind == "integer":
+        width, encodings = rng.choice((8, 16, 32, 64)), ["DELTA_BINARY_PACKED", "BYTE_STREAM_SPLIT"]
+        top = (1 << rng.randrange(1, width)) - 1
+        pool = [rng.randint(-top, top) for _ in range(few)]
+        dtype = getattr(pyarrow, f"int{width}")()
+        encodings = encodings if width > 16 else encodings[:1]
+    elif kind == "float":
+        pool, dtype = [rng.uniform(-9, 9) for _ in range(few)], pyarrow.float64()
+        encodings = ["BYTE_STREAM_SPLIT"]
+    elif kind == "boolean":
+        pool, dtype, encodings = [True, False][: rng.randint(1, 2)], pyarrow.bool_(), ["RLE"]
+    elif kind == "list":
+        pool = [[rng.randrange(9) for _ in range(rng.randrange(4))] for _ in range(few)]
+        dtype, encodings = pyarrow.list_(pyarrow.int64()), []
+    else:
+        letters = rng.choice(("ab", "a\0", "aé", "字🎉a"))
+        longest = rng.choice((0, 1, 9, 40, 700))
+        pool = ["".join(rng.choices(letters, k=rng.randint(0, longest))) for _ in range(few)]
+        encodings = ["DELTA_LENGTH_BYTE_ARRAY", "DELTA_BYTE_ARRAY"]
+        dtype = pyarrow.string() if kind == "text" else pyarrow.binary()
+        pool = pool if kind == "text" else [value.encode() for value in pool]
+    values = []
+    while len(values) < rows:
+        run = rng.choice((1, 1, 2, 9, 70, rows))
+        values += [rng.choice(pool)] * run if rng.random() < 0.7 else rng.choices(pool, k=run)
+    lacking = rng.choice((0, 0, 0.01, 0.5, 1))
+    values = [None if rng.random() < lacking else value for value in values[:rows]]
+    return pyarrow.array(values, dtype), ["PLAIN", *encodings] if encodings else []
+
+
+@needs_pyarrow
+@pytest.mark.parametrize("seed", range(100))
+def test_random_tables_are_read_as_by_pyarrow(seed):
+    rng = random.Random(seed)
+    rows = rng.choice((1, 7, 100, 2500))
+    columns, settings, dictionaries = {}, {}, []
+    for name in "abcde"[: rng.randint(1, 5)]:
+        columns[name], encodings = _column(rng, rows)
+        if encodings and rng.random() < 0.6:
+            settings[name] = rng.choice(encodings)
+        else:
+            dictionaries.append(name)
+    file = io.BytesIO()
+    pyarrow.parquet.write_table(
+        pyarrow.table(columns),
+        file,
+        compression=rng.choice(("none", "snappy", "gzip", "zstd", "lz4")),
+        data_page_version=rng.choice(("1.0", "2.0")),
+        data_page_size=rng.choice((1, 100, 2000, 1 << 20)),
+        write_batch_size=rng.choice((1, 64, 1024)),
+        dictionary_pagesize_limit=rng.choice((20, 500, 1 << 20)),
+        row_group_size=rng.choice((rows, rows, rows // 3 + 1)),
+        use_dictionary=dictionaries,
+        column_encoding=settings or None,
+    )
+    expected = pyarrow.parquet.read_table(file).to_pandas()
+    _same(parquet_read.read(file), expected)
+    for _ in range(20):
+        data = bytearray(file.getvalue())
+        data[rng.randrange(len(data))] ^= 1 << rng.randrange(8)
+        try:
+            parquet_read.read(io.BytesIO(data))
+        except (ValueError, MemoryError, OverflowError):
+            pass
+
+
 @needs_pyarrow
 def test_long_runs_of_every_width_are_read():
     rng = np.random.default_rng(2)
@@ -196,6 +266,15 @@ def test_long_runs_of_every_width_are_read():
             column_encoding={"d": "DELTA_BINARY_PACKED"},
         )
         _same(parquet_read.read(file), frame)
+
+
+@pytest.mark.parametrize("compression", [None, "snappy"])
+def test_what_is_read_can_be_changed(compression):
+    frame = pd.DataFrame({"i": [1, 2], "f": [0.5, 1], "b": [True, True], "s": ["a", "b"]})
+    found = parquet_read.read(_written(frame, compression))
+    for column in frame.columns:
+        found.loc[0, column] = found.loc[1, column]
+    assert found.loc[0].tolist() == [2, 1.0, True, "b"]
 
 
 @needs_pyarrow
@@ -297,10 +376,14 @@ def test_broken_files_are_refused_or_read(compression):
 def test_more_rows_than_there_are_bytes_are_refused():
     with pytest.raises(ValueError, match="shorter"):
         parquet_values.plain(b"", parquet_values.INT64, 0, 1 << 40)
-    with pytest.raises(ValueError, match="shorter"):
-        parquet_values.hybrid(b"\x03", 1, 1 << 40)
-    with pytest.raises(ValueError, match="not valid"):
-        parquet_values.deltas(b"\x00\x00\x00\x00", 0)
+    for count in (9, 1 << 40):
+        with pytest.raises(ValueError, match="fewer than it says"):
+            parquet_values.hybrid(b"\x03\0", 1, count)
+    with pytest.raises(ValueError, match="fewer than it says"):
+        parquet_values.deltas(b"\x00\x00\x00\x00", 1)
+    for data in (b"\2\0\0\0a", b"\xff" * 8, b"\1\0\0\0\xff"):
+        with pytest.raises(ValueError, match="fewer"):
+            codecs.binaries(len(data) // 4, True, data)
 
 
 def test_what_cannot_be_written_is_named():

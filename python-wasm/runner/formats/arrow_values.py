@@ -7,7 +7,7 @@ values; anything else is a `ValueError`.
 import struct
 import sys
 
-from _belljar.formats import reframing
+from _belljar.formats import codecs, reframing
 
 _modules = sys.modules
 _TOO_SHORT = "a buffer of the Arrow data is shorter than its values"
@@ -44,40 +44,19 @@ def binary(offsets, data, dtype, valid, count, is_text):
     first, last = int(offsets[0]), int(offsets[-1])
     if first < 0 or last > len(data) or bool((offsets[1:] < offsets[:-1]).any()):
         raise ValueError("the Arrow data have values that begin or end where there is nothing")
-    data = bytes(memoryview(data)[first:last])
-    offsets = offsets - offsets.dtype.type(first)
-    if is_text:
-        whole, places = _decoded(data, offsets)
-        if whole is None:
-            return _decoded_singly(data, offsets, valid)
-        data, offsets = whole, places
-    offsets = offsets.tolist()
-    return reframing.objects(list(map(data.__getitem__, map(slice, offsets, offsets[1:]))))
-
-
-def _decoded(data, offsets):
-    """The whole text, and the offsets of the values in it; None if that is not possible."""
-    numpy = _modules["numpy"]
+    data = memoryview(data)[first:last]
     try:
-        whole = data.decode()
-    except UnicodeDecodeError:
-        return None, None
-    if len(whole) == len(data):
-        return whole, offsets
-    begins = (numpy.frombuffer(data, "u1") & 0xC0) != 0x80
-    inside = offsets[offsets < len(data)]
-    if not begins[inside].all():
-        return None, None
-    counts = numpy.zeros(len(data) + 1, "<i4")
-    numpy.cumsum(begins, out=counts[1:])
-    return whole, counts[offsets]
+        return codecs.binaries(count, is_text, data, offsets[1:] - offsets[:-1])
+    except ValueError:
+        if valid is None or not is_text:
+            raise
+        return _decoded_singly(bytes(data), offsets - offsets.dtype.type(first), valid)
 
 
 def _decoded_singly(data, offsets, valid):
     # Missing values may have any bytes.
     offsets = offsets.tolist()
-    flags = [True] * (len(offsets) - 1) if valid is None else valid.tolist()
-    parts = zip(flags, offsets, offsets[1:], strict=False)
+    parts = zip(valid.tolist(), offsets, offsets[1:], strict=False)
     return reframing.objects([data[a:b].decode() if is_here else "" for is_here, a, b in parts])
 
 

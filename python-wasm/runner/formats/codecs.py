@@ -1,11 +1,20 @@
-"""Decompression and compression by the host."""
+"""Decompression, compression and decoding by the host."""
+
+import pickle
+import sys
 
 from _belljar.protocol import door
 
+_modules = sys.modules
 SNAPPY, LZ4_BLOCK, LZ4, ZSTD = b"s", b"r", b"f", b"z"
 # The most that the host takes or makes in one call.
 LIMIT = 64 << 20
 _LZ4_MAGIC = b"\x04\x22\x4d\x18"
+
+
+# Integers in runs, behind a byte with their width in bits; and packed differences.
+HYBRID, DELTAS = b"h", b"i"
+_ADDRESSES = 1 << 32
 
 
 def decompress(codec, data, size):
@@ -36,6 +45,29 @@ def compress(codec, data):
     if not made:
         raise ValueError("a part of the file was not compressed: the run is being stopped")
     return made
+
+
+def decode(form, count, *data):
+    """Values that are found only one after the other, as the host replies."""
+    found = door.convert(b"v" + form, count, *data) if count < _ADDRESSES else b""
+    if not found:
+        raise ValueError("the file has encoded values that are broken, or fewer than it says")
+    return found
+
+
+def binaries(count, is_text, data, lengths=None):
+    """Values as `str` or `bytes`, each behind its length, or behind the lengths of all."""
+    if count == 0:
+        return _modules["numpy"].empty(0, "O")
+    form = b"t" if is_text else b"b"
+    if lengths is None:
+        if count * 4 > len(data):
+            raise ValueError("the file has fewer values than it says")
+        found = decode(form, count, data)
+    else:
+        found = decode(form.upper(), count, lengths.astype("<u4"), data)
+    values = pickle.loads(found)  # noqa: S301 (the host wrote it: a list of values)
+    return _modules["numpy"].fromiter(values, "O", count)
 
 
 # What the codecs make of nothing.

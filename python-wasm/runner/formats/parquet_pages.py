@@ -17,19 +17,29 @@ _PAGE_LIMIT = 1 << 31
 
 
 class Chunk:
-    """A column's part in a row group: its valid values, the mask, and a dictionary.
+    """A column's part in a row group: its dictionary, if it has one, and its pages."""
 
-    `valid` is `None` if all are valid. With a dictionary, `values` are indices into it. Nested
-    columns have levels of definition and repetition instead of the mask.
+    __slots__ = ("dictionary", "pages")
+
+    def __init__(self, dictionary, pages):
+        self.dictionary = dictionary
+        self.pages = pages
+
+
+class Page:
+    """The valid values of a page, or indices into the dictionary, and the mask of valid values.
+
+    `valid` is `None` if all are valid; nested columns have their levels of definition and
+    repetition there instead.
     """
 
-    __slots__ = ("dictionary", "levels", "valid", "values")
+    __slots__ = ("are_codes", "count", "valid", "values")
 
-    def __init__(self, dictionary, values, valid, levels=None):
-        self.levels = levels
-        self.dictionary = dictionary
+    def __init__(self, values, are_codes, valid, count):
         self.values = values
+        self.are_codes = are_codes
         self.valid = valid
+        self.count = count
 
 
 def check_codec(codec, name):
@@ -64,14 +74,17 @@ def _decompress(data, codec, size):
 class Column:
     """The position and the type of a column's values, from the file's metadata."""
 
-    __slots__ = ("codec", "count", "is_nested", "kind", "levels", "name", "repeats", "width")
+    __slots__ = (
+        "codec", "count", "is_nested", "is_text", "kind", "levels", "name", "repeats", "width",
+    )  # fmt: skip
 
-    def __init__(self, name, kind, width, levels, codec, count, repeats=None):
+    def __init__(self, leaf, levels, codec, count, repeats=None):
         self.is_nested = repeats is not None
         self.repeats = repeats or 0
-        self.name = name
-        self.kind = kind
-        self.width = width
+        self.name = leaf.name
+        self.kind = leaf.kind
+        self.width = leaf.width
+        self.is_text = leaf.meaning[0] == "string"
         self.levels = levels  # the most of a value: 1 where flat values may be missing, else 0
         self.codec = codec
         self.count = count
@@ -79,7 +92,7 @@ class Column:
     def read(self, data):
         """Decode the pages in `data` to a chunk."""
         data, at, left = memoryview(data), 0, self.count
-        dictionary, parts = None, []
+        dictionary, pages = None, []
         while left > 0:
             reader = thrift.Reader(data, at)
             header = reader.struct()
@@ -92,22 +105,23 @@ class Column:
             if kind == _DICTIONARY:
                 body = _decompress(body, self.codec, _number(header, 2))
                 count = _number(_part(header, 7), 1)
-                dictionary = parquet_values.plain(body, self.kind, self.width, count)
+                dictionary = parquet_values.plain(body, self.kind, self.width, count, self.is_text)
             elif kind in (_DATA, _DATA_2):
-                part = self._page(header, body, dictionary, left)
-                parts.append(part)
-                left -= part[3]
-        return _joined(parts, dictionary)
+                page = self._page(header, body, dictionary, left)
+                if page is not None:
+                    pages.append(page)
+                    left -= page.count
+        return Chunk(dictionary, pages)
 
     def _page(self, header, body, dictionary, left):
-        """Values, whether they are dictionary indices, the mask or the levels, number of rows."""
+        """A page of data; None if it is empty."""
         is_first = header[1] == _DATA
         page = _part(header, 5 if is_first else 8)
         count, size = _number(page, 1), _number(header, 2)
         if not 0 < count <= left:
             # An empty page is useless, and could repeat forever.
             if count == 0:
-                return None, None, None, 0
+                return None
             raise ValueError(f"a page of column {self.name!r} has {count} of {left} values")
         repeats = levels = None
         if is_first:
@@ -134,14 +148,13 @@ class Column:
         valid = None if levels is None else levels == self.levels
         there = count
         if valid is not None:
-            there = int(valid.sum())
+            there = int(_modules["numpy"].count_nonzero(valid))
             valid = None if there == count else valid
-        is_code = encoding in (_PLAIN_DICTIONARY, _CODES)
         values = self._values(encoding, body, there, dictionary)
         if self.is_nested:
             zeros = parquet_values.hybrid(b"", 0, count)
             valid = zeros if levels is None else levels, zeros if repeats is None else repeats
-        return values, is_code, valid, count
+        return Page(values, encoding in (_PLAIN_DICTIONARY, _CODES), valid, count)
 
     def _levels(self, encoding, body, most, count):
         """Levels before the values of a page, and what follows them."""
@@ -153,7 +166,7 @@ class Column:
     def _values(self, encoding, body, count, dictionary):
         kind, width = self.kind, self.width
         if encoding == _PLAIN:
-            return parquet_values.plain(body, kind, width, count)
+            return parquet_values.plain(body, kind, width, count, self.is_text)
         if encoding in (_PLAIN_DICTIONARY, _CODES):
             if dictionary is None:
                 raise ValueError(f"column {self.name!r} of the Parquet file lacks its dictionary")
@@ -169,9 +182,9 @@ class Column:
             values = parquet_values.deltas(body, count)[0]
             return values.astype("<i4") if kind == parquet_values.INT32 else values
         if encoding == _DELTA_LENGTH and kind == parquet_values.BYTE_ARRAY:
-            return parquet_values.delta_texts(body, count)
+            return parquet_values.delta_texts(body, count, self.is_text)
         if encoding == _DELTA_TEXT and kind == parquet_values.BYTE_ARRAY:
-            return parquet_values.delta_prefixed(body, count)
+            return parquet_values.delta_prefixed(body, count, self.is_text)
         if encoding == _SPLIT and (kind in parquet_values.PLAIN or kind == parquet_values.FIXED):
             return parquet_values.split(body, kind, width, count)
         raise ValueError(
@@ -192,19 +205,3 @@ def _number(header, number):
     if type(value) is not int:
         raise ValueError("a page of the Parquet file has a header that is not complete")
     return value
-
-
-def _joined(parts, dictionary):
-    """Join pages to a chunk; keeps a dictionary only if every page refers to it."""
-    numpy = _modules["numpy"]
-    parts = [part for part in parts if part[3]]
-    valid = levels = None
-    if parts and type(parts[0][2]) is tuple:
-        levels = tuple(map(numpy.concatenate, zip(*(part[2] for part in parts), strict=True)))
-    elif any(part[2] is not None for part in parts):
-        masks = (numpy.ones(p[3], bool) if p[2] is None else p[2] for p in parts)
-        valid = numpy.concatenate(list(masks))
-    if dictionary is not None and parts and all(part[1] for part in parts):
-        return Chunk(dictionary, numpy.concatenate([part[0] for part in parts]), valid, levels)
-    values = [dictionary[part[0]] if part[1] else part[0] for part in parts]
-    return Chunk(None, numpy.concatenate(values) if values else None, valid, levels)

@@ -49,7 +49,6 @@ def _column(file, metadata, place, leaf, note, nullable):
     if leaf.meaning is None:
         return _nested(file, metadata, leaf)
     chunks = [_chunk(file, metadata, group, leaf) for group in metadata.groups]
-    chunks = [chunk for chunk in chunks if chunk.values is not None]
     valid = _valid(chunks)
     dtype = note.get("numpy_type")
     if note.get("pandas_type") == "categorical":
@@ -73,8 +72,8 @@ def _nested(file, metadata, top):
     root = parquet_nested.Node(iter(top.elements))
     for node in root.leaves():
         chunks = [_chunk(file, metadata, group, node.leaf, node) for group in metadata.groups]
-        chunks = [chunk for chunk in chunks if chunk.levels is not None]
-        levels = zip(*(chunk.levels for chunk in chunks), strict=True) if chunks else ((), ())
+        levels = [page.valid for chunk in chunks for page in chunk.pages]
+        levels = zip(*levels, strict=True) if levels else ((), ())
         levels = [numpy.concatenate(part) if part else numpy.zeros(0, "u4") for part in levels]
         node.levels = (*levels, _dense(chunks, node.leaf))
     return parquet_nested.column(root, metadata.rows)
@@ -101,19 +100,19 @@ def _chunk(file, metadata, group, leaf, node=None):
         raise ValueError(f"column {leaf.name!r} of the Parquet file is cut off")
     file.seek(start)
     levels = (leaf.levels, None) if node is None else (node.definition, node.repetition)
-    column = parquet_pages.Column(
-        leaf.name, leaf.kind, leaf.width, levels[0], codec, count, levels[1]
-    )
+    column = parquet_pages.Column(leaf, levels[0], codec, count, levels[1])
     return column.read(file.read(size))
 
 
 def _valid(chunks):
     """The mask of valid values; None if all are."""
     numpy = _modules["numpy"]
-    if all(chunk.valid is None for chunk in chunks):
+    pages = [page for chunk in chunks for page in chunk.pages]
+    if all(page.valid is None for page in pages):
         return None
-    masks = [numpy.ones(len(c.values), bool) if c.valid is None else c.valid for c in chunks]
-    return numpy.concatenate(masks)
+    return numpy.concatenate(
+        [numpy.ones(page.count, bool) if page.valid is None else page.valid for page in pages]
+    )
 
 
 def _dense(chunks, leaf):
@@ -121,24 +120,28 @@ def _dense(chunks, leaf):
     numpy = _modules["numpy"]
     parts = []
     for chunk in chunks:
-        if chunk.dictionary is None:
-            parts.append(_meant(chunk.values, leaf))
-        else:
-            parts.append(_meant(chunk.dictionary, leaf).take(chunk.values))
-        chunk.values = chunk.dictionary = None
+        dictionary = None if chunk.dictionary is None else _meant(chunk.dictionary, leaf)
+        for page in chunk.pages:
+            parts.append(
+                dictionary.take(page.values) if page.are_codes else _meant(page.values, leaf)
+            )
+        # Freed, since the values exist twice from here on.
+        chunk.pages = ()
     if not parts:
         return _meant(parquet_values.plain(b"", leaf.kind, leaf.width, 0), leaf)
-    return parts[0] if len(parts) == 1 else numpy.concatenate(parts)
+    # Also one part is copied: it may be the file's bytes, which cannot be changed.
+    return numpy.concatenate(parts)
 
 
 def _meant(values, leaf):
     """Convert values of the physical type to their logical type."""
     numpy = _modules["numpy"]
     kind, *details = leaf.meaning
-    if kind == "string":
-        return objects([value.decode() for value in _binaries(values, leaf)])
-    if kind == "bytes":
-        return objects(_binaries(values, leaf))
+    if kind in ("string", "bytes"):
+        if leaf.kind == parquet_values.BYTE_ARRAY:
+            return values
+        found = _binaries(values, leaf)
+        return objects([value.decode() for value in found] if kind == "string" else found)
     if kind == "integer":
         same = values.view(f"{details[0][0]}{values.itemsize}")
         return same.astype(details[0], copy=False)
@@ -183,13 +186,15 @@ def _zoned(values, note):
 def _categorical(chunks, leaf, valid, ordered):
     """A categorical column, with its dictionary if all chunks have the same one."""
     numpy, pandas = _modules["numpy"], _modules["pandas"]
+    chunks = [chunk for chunk in chunks if chunk.pages]
+    pages = [page for chunk in chunks for page in chunk.pages]
     first = chunks[0].dictionary if chunks else None
-    same = first is not None and all(
-        c.dictionary is not None and numpy.array_equal(c.dictionary, first) for c in chunks
+    same = all(page.are_codes for page in pages) and all(
+        numpy.array_equal(chunk.dictionary, first) for chunk in chunks
     )
-    if same:
+    if pages and same:
         categories = _meant(first, leaf)
-        codes = numpy.concatenate([chunk.values.astype("i4") for chunk in chunks])
+        codes = numpy.concatenate([page.values for page in pages])
     else:
         codes, categories = pandas.factorize(_dense(chunks, leaf))
     codes = spread(codes.astype("i4"), valid, -1)

@@ -4,21 +4,22 @@ The bytes are untrusted. The count comes from the page's header, and the page mu
 values; anything else is a `ValueError`.
 """
 
-import struct
 import sys
 
-from _belljar.formats import thrift
+from _belljar.formats import codecs, thrift
 
 BOOLEAN, INT32, INT64, INT96, FLOAT, DOUBLE, BYTE_ARRAY, FIXED = range(8)
 # Physical types of a fixed size, and numpy's names of them.
 PLAIN = {INT32: "<i4", INT64: "<i8", FLOAT: "<f4", DOUBLE: "<f8"}
 _modules = sys.modules
-_length = struct.Struct("<I").unpack_from
 _TOO_SHORT = "a page of the Parquet file is shorter than its values"
 
 
-def plain(data, kind, width, count):
-    """`count` plain values; `width` is that of values of the kind `FIXED`."""
+def plain(data, kind, width, count, is_text=False):
+    """`count` plain values; `width` is that of values of the kind `FIXED`.
+
+    With `is_text`, those of the kind `BYTE_ARRAY` are `str`, else `bytes`.
+    """
     numpy = _modules["numpy"]
     if kind == BOOLEAN:
         bits = numpy.unpackbits(_bytes(data, (count + 7) // 8), bitorder="little")
@@ -26,7 +27,7 @@ def plain(data, kind, width, count):
     if kind in PLAIN:
         return _bytes(data, count * int(PLAIN[kind][2])).view(PLAIN[kind])
     if kind == BYTE_ARRAY:
-        return _texts(data, count)
+        return codecs.binaries(count, is_text, data)
     width = 12 if kind == INT96 else width
     return _bytes(data, count * width).view(f"V{width}")
 
@@ -37,168 +38,48 @@ def _bytes(data, size):
     return _modules["numpy"].frombuffer(data, "u1", size)
 
 
-def _texts(data, count):
-    """Values prefixed with their lengths, as an array of `bytes`."""
-    if count * 4 > len(data):
-        raise ValueError(_TOO_SHORT)
-    data = bytes(data)
-    values, at = [], 0
-    add = values.append
-    try:
-        for _ in range(count):
-            start = at + 4
-            at = start + _length(data, at)[0]
-            add(data[start:at])
-    except struct.error:
-        raise ValueError(_TOO_SHORT) from None
-    if at > len(data):
-        raise ValueError(_TOO_SHORT)
-    return _objects(values)
-
-
-def _objects(values):
-    array = _modules["numpy"].empty(len(values), "O")
-    array[:] = values
-    return array
-
-
 def hybrid(data, width, count):
     """`count` integers in runs of one value, or packed in `width` bits each."""
     numpy = _modules["numpy"]
-    if width == 0:
+    if width == 0 or count == 0:
         return numpy.zeros(count, "u4")
     if width > 32:
         raise ValueError(f"a page of the Parquet file has integers of {width} bits")
-    values, lengths, packed = _runs(data, width, count)
-    if len(packed) == len(lengths):
-        found = unpacked(b"".join(packed), width, "u4")
-    elif len(lengths) == 1:
-        return numpy.full(count, values[0], "u4")
-    else:
-        lengths = numpy.array(lengths)
-        found = numpy.repeat(numpy.array(values, "i8"), lengths)
-        places = found < 0
-        found = found.astype("u4")
-        if packed:
-            found[places] = unpacked(b"".join(packed), width, "u4")
-    return found[:count]
-
-
-def _runs(data, width, count):
-    """The values and the lengths of all runs, -1 for packed values; and the packed values."""
-    data = bytes(data)
-    at, end, size, found = 0, len(data), (width + 7) // 8, 0
-    values, lengths, packed = [], [], []
-    while found < count:
-        if at >= end:
-            raise ValueError(_TOO_SHORT)
-        head = data[at]
-        at += 1
-        if head > 127:
-            reader = thrift.Reader(data, at - 1)
-            head, at = reader.varint(), reader.at
-        if head & 1:
-            # The last group of a page may be truncated after its last value.
-            part = data[at : at + (head >> 1) * width]
-            at += len(part)
-            if len(part) % width:
-                part += bytes(-len(part) % width)
-            length = len(part) // width * 8
-            packed.append(part)
-            values.append(-1)
-        else:
-            length = min(head >> 1, count - found)
-            values.append(int.from_bytes(data[at : at + size], "little"))
-            at += size
-        lengths.append(length)
-        found += length
-    return values, lengths, packed
-
-
-def unpacked(data, width, dtype):
-    """All integers of `width` bits in `data`, whose length is a multiple of `width`."""
-    numpy = _modules["numpy"]
-    dtype = numpy.dtype(dtype)
-    groups = numpy.frombuffer(data, "u1").reshape(-1, width)
-    if width % 8 == 0:
-        whole = numpy.zeros((len(groups) * 8, dtype.itemsize), "u1")
-        whole[:, : width // 8] = groups.reshape(-1, width // 8)
-        return whole.view(dtype.newbyteorder("<")).ravel()
-    values = numpy.empty((len(groups), 8), dtype)
-    mask = dtype.type((1 << width) - 1)
-    for lane in range(8):
-        first, shift = divmod(lane * width, 8)
-        value = groups[:, first].astype(dtype) >> dtype.type(shift)
-        for step in range(1, (shift + width + 7) // 8):
-            value |= groups[:, first + step].astype(dtype) << dtype.type(8 * step - shift)
-        values[:, lane] = value & mask
-    return values.ravel()
+    reader = thrift.Reader(data)
+    head = reader.varint()
+    if head & 1 or head >> 1 < count:
+        return numpy.frombuffer(codecs.decode(codecs.HYBRID, count, bytes((width,)), data), "<u4")
+    # One run, as if no value is missing.
+    value = bytes(data[reader.at : reader.at + (width + 7) // 8])
+    return numpy.full(count, int.from_bytes(value, "little"), "u4")
 
 
 def deltas(data, count):
     """`count` delta-encoded integers; and their end in `data`."""
     numpy = _modules["numpy"]
-    reader = thrift.Reader(data)
-    block, parts, total = reader.varint(), reader.varint(), reader.varint()
-    value = _unzigzag(reader.varint())
-    if total != count or not 0 < parts <= 4096 or not 0 < block <= 1 << 20 or block % (parts * 8):
-        raise ValueError("a page of the Parquet file has differences in a form that is not valid")
-    size = block // parts
-    values = numpy.zeros(max(count, 1), "u8")
-    values[0] = value & (1 << 64) - 1
-    at = 1
-    while at < count:
-        least = numpy.uint64(_unzigzag(reader.varint()) & (1 << 64) - 1)
-        widths = bytes(data[reader.at : reader.at + parts])
-        reader.at += parts
-        if len(widths) < parts:
-            raise ValueError(_TOO_SHORT)
-        for width in widths:
-            if at >= count:
-                break
-            length = min(size, count - at)
-            values[at : at + length] = least
-            if width > 64 or reader.at + (length * width + 7) // 8 > len(data):
-                raise ValueError(_TOO_SHORT)
-            if width:
-                part = bytes(data[reader.at : reader.at + size * width // 8])
-                part += bytes(size * width // 8 - len(part))
-                values[at : at + length] += unpacked(part, width, "u8")[:length]
-                reader.at += len(part)
-            at += length
-    return numpy.cumsum(values, dtype="u8").view("i8")[:count], min(reader.at, len(data))
+    if count == 0:
+        return numpy.empty(0, "i8"), 0
+    found = codecs.decode(codecs.DELTAS, count, data)
+    return numpy.frombuffer(found, "<i8", count), int.from_bytes(found[-4:], "little")
 
 
-def _unzigzag(value):
-    return (value >> 1) ^ -(value & 1)
-
-
-def delta_texts(data, count):
-    """Values after all of their lengths, as an array of `bytes`."""
+def delta_texts(data, count, is_text):
+    """Values after all of their lengths, as `str` or `bytes`."""
     lengths, at = deltas(data, count)
-    return _cut(bytes(data[at:]), lengths)
+    return codecs.binaries(count, is_text, data[at:], lengths)
 
 
-def _cut(data, lengths):
-    if len(lengths) and (lengths.min() < 0 or lengths.max() > len(data)):
-        raise ValueError(_TOO_SHORT)
-    ends = lengths.cumsum(dtype="i8").tolist()
-    if ends and ends[-1] > len(data):
-        raise ValueError(_TOO_SHORT)
-    return _objects([data[at:end] for at, end in zip([0, *ends], ends, strict=False)])
-
-
-def delta_prefixed(data, count):
-    """Values that share a prefix with the one before, as `bytes`."""
+def delta_prefixed(data, count, is_text):
+    """Values that share a prefix with the one before, as `str` or `bytes`."""
     prefixes, at = deltas(data, count)
-    rest = delta_texts(data[at:], count)
+    rest = delta_texts(data[at:], count, False)
     values, value = [], b""
     for prefix, end in zip(prefixes.tolist(), rest.tolist(), strict=True):
         if not 0 <= prefix <= len(value):
             raise ValueError(_TOO_SHORT)
         value = value[:prefix] + end
-        values.append(value)
-    return _objects(values)
+        values.append(value.decode() if is_text else value)
+    return _modules["numpy"].fromiter(values, "O", count)
 
 
 def split(data, kind, width, count):

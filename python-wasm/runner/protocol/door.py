@@ -107,13 +107,13 @@ def receive(op):
         raise MemoryError from None
 
 
-def convert(how, size, data):
-    """The host's decompression or compression of data that have `size` bytes when decompressed.
+def convert(how, size, *data):
+    """The host's decompression, compression or decoding of data.
 
-    Empty if the data are invalid.
+    `size` is that of the decompressed data, or the number of values. Empty if the data are invalid.
     """
     try:
-        return _call(b"".join((b"z", how, size.to_bytes(4, "little"), data)))
+        return _call(b"".join((b"z", how, size.to_bytes(4, "little"), *data)))
     except OSError:
         raise MemoryError from None
 

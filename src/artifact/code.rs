@@ -158,10 +158,6 @@ impl Form {
                 Ok(belljar_passes::on_code(split(&module)?.code)?)
             }
             #[cfg(test)]
-            Self::CountingCalls if tier > Tier::Core => {
-                Err(CodeError::Compile(Cause::new(wasmtime::Error::msg("only `core` is counted"))))
-            }
-            #[cfg(test)]
             Self::CountingCalls => {
                 let module = belljar_passes::before_profile(read(artifact)?, tier)?;
                 let module = belljar_passes::count_calls(&module)?;

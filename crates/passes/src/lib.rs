@@ -27,7 +27,7 @@ pub use link::{
     CONSTRUCTORS, Extension, LINKED, LinkError, Linked, MAIN, Needs, Place, STACK_POINTER, Targets,
 };
 pub use meter::{FUEL, MAX_QUIET, OVERRUN, REFUEL};
-pub use profile::{COUNT, CallCounts, ProfileError, gather_calls};
+pub use profile::{COUNT, CallCounts, Profile, ProfileError};
 pub use replace::ReplaceError;
 pub use tier::{LIBRARIES, Library, Tier};
 pub use tiers::MISSING;
@@ -125,7 +125,7 @@ impl PassError {
 pub fn on_module(module: Vec<u8>, tier: Tier) -> Result<Vec<u8>, PassError> {
     let module = before_profile(module, tier)?;
     let started = Instant::now();
-    let module = profile::apply(&module)?;
+    let module = profile::apply(&module, tier)?;
     tracing::debug!(elapsed = ?started.elapsed(), "rewrote calls");
     Ok(module)
 }

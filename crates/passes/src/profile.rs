@@ -6,8 +6,8 @@
 //!
 //! The profile (`profile/calls.txt`) only decides which calls change. A wrong profile costs speed.
 //! `benches/profile` writes it: it counts the calls of the module that this pass receives. A
-//! function is identified by its name and a hash of its code ([`identity`]). Only functions that
-//! every tier has are recorded; a recorded function that is missing or differs is an error.
+//! function is identified by its name and a hash of its code ([`identity`]), and recorded with the
+//! smallest tier that contains it. A recorded function that is missing or differs is an error.
 //!
 //! Functions, types and table slots keep their indices.
 
@@ -20,9 +20,10 @@ mod recorded;
 mod rewrite;
 
 use crate::PassError;
+use crate::tier::Tier;
 
 pub use counting::COUNT;
-pub use gather::{CallCounts, gather_calls};
+pub use gather::{CallCounts, Profile};
 pub(crate) use identity::identity;
 pub(crate) use input::Input;
 
@@ -30,7 +31,7 @@ use plan::{Limits, Plan};
 use recorded::Recorded;
 
 /// Increased with every change of the pass's output. The profile has a version of its own.
-pub(super) const VERSION: u32 = 2;
+pub(super) const VERSION: u32 = 3;
 
 /// The profile of the pinned module.
 const RECORDED: &str = include_str!("profile/calls.txt");
@@ -56,11 +57,11 @@ pub enum ProfileError {
     },
 }
 
-/// Rewrites the calls of the Python module, of any tier.
-pub(super) fn apply(module: &[u8]) -> Result<Vec<u8>, PassError> {
+/// Rewrites the calls of the Python module of a tier.
+pub(super) fn apply(module: &[u8], tier: Tier) -> Result<Vec<u8>, PassError> {
     let recorded = Recorded::parse(RECORDED)?;
     let input = Input::parse(module)?;
-    let plan = Plan::of(&input, &recorded)?;
+    let plan = Plan::of(&input, &recorded, tier)?;
     rewrite::rewrite(&input, &plan, Limits::DEFAULT)
 }
 

@@ -9,6 +9,7 @@ use super::identity::identity;
 use super::input::Input;
 use super::recorded::{ALL_CALLS, Recorded};
 use crate::PassError;
+use crate::tier::Tier;
 
 /// Limits on what is rewritten. Frequencies are parts of all calls.
 #[derive(Clone, Copy)]
@@ -47,7 +48,7 @@ pub(super) struct Plan {
     functions: HashMap<u32, Function>,
 }
 
-#[derive(Default)]
+#[derive(Clone, Default)]
 struct Function {
     /// Frequency of all calls of the function.
     entries: f64,
@@ -64,22 +65,25 @@ pub(super) struct Reached {
 }
 
 impl Plan {
-    /// Finds the functions of the profile in the module.
-    pub fn of(input: &Input<'_>, recorded: &Recorded) -> Result<Self, PassError> {
+    /// Finds the functions of the profile in the module of `tier`.
+    pub fn of(input: &Input<'_>, recorded: &Recorded, tier: Tier) -> Result<Self, PassError> {
         let stale = |what: String| PassError::Profile(ProfileError::Stale { what });
-        let names: HashSet<&str> = recorded.functions.iter().map(|f| f.name.as_str()).collect();
-        let mut found = HashMap::new();
+        let held = || recorded.functions.iter().filter(|function| function.tier <= tier);
+        let names: HashSet<&str> = held().map(|function| function.name.as_str()).collect();
+        let mut found: HashMap<_, Vec<u32>> = HashMap::new();
         for index in input.defined().filter(|&index| names.contains(input.name(index))) {
-            found.insert((input.name(index), identity(input, index)?), index);
+            found.entry((input.name(index), identity(input, index)?)).or_default().push(index);
         }
         let mut plan = Self::default();
-        for function in &recorded.functions {
+        for function in held() {
             let name = function.name.as_str();
-            let Some(&index) = found.get(&(name, function.identity)) else {
+            let Some(indices) = found.get(&(name, function.identity)) else {
                 return Err(stale(format!("its function `{name}` differs")));
             };
-            let planned = plan.functions.entry(index).or_default();
-            planned.entries = f64::from(function.entries) / ALL_CALLS;
+            let mut planned = Function {
+                entries: f64::from(function.entries) / ALL_CALLS,
+                ..Function::default()
+            };
             for site in &function.sites {
                 let slot = site.slot.as_ref().map(|(slot, name)| {
                     let is_same = input.slots.get(slot).is_some_and(|&at| input.name(at) == name);
@@ -91,6 +95,9 @@ impl Plan {
                     slot: slot.transpose()?,
                     frequency: f64::from(site.weight) / ALL_CALLS,
                 });
+            }
+            for &index in indices {
+                plan.functions.insert(index, planned.clone());
             }
         }
         Ok(plan)

@@ -235,6 +235,7 @@ fn a_profile_is_of_one_module() {
     };
     let mut recorded = Recorded {
         functions: vec![recorded::Function {
+            tier: Tier::Core,
             identity: identity(&input, 0).unwrap(),
             entries: 0,
             name: "f".into(),
@@ -244,11 +245,12 @@ fn a_profile_is_of_one_module() {
     let text = recorded.write();
     assert_eq!(Recorded::parse(&text).unwrap().write(), text);
     assert!(matches!(Recorded::parse("# x\nx"), Err(ProfileError::Line { line: 2 })));
-    let plan = Plan::of(&input, &recorded).unwrap();
+    let plan = Plan::of(&input, &recorded, Tier::Core).unwrap();
     let rewritten = rewrite::rewrite(&input, &plan, Limits::DEFAULT).unwrap();
     assert_eq!(calls(&rewritten), (0, 1));
 
-    let refused = |recorded: &Recorded| Plan::of(&input, recorded).err().unwrap().to_string();
+    let refused =
+        |recorded: &Recorded| Plan::of(&input, recorded, Tier::Core).err().unwrap().to_string();
     recorded.functions[0].sites[1].slot = Some((0, "g".into()));
     assert!(refused(&recorded).contains("slot 0 differs"), "{}", refused(&recorded));
     recorded.functions[0].identity += 1;
@@ -274,10 +276,88 @@ fn calls_are_counted_by_function_and_operator() {
     for (number, slot) in [(0, 1), (1, counting::NO_SLOT), (1, counting::NO_SLOT), (0, 0)] {
         calls.add(number, slot);
     }
-    let text = gather_calls([&module; 3], &[calls]).unwrap();
-    let lines: Vec<_> = text.lines().filter(|line| !line.starts_with(['#', 'f'])).collect();
+    let mut profile = Profile::default();
+    profile.add(&calls);
+    profile.add(&CallCounts::default());
+    let text = profile.write([&module; 3], Tier::All).unwrap();
+    let lines: Vec<_> = text.lines().filter(|line| !line.starts_with(['#', 'f', 't'])).collect();
     assert_eq!(lines, ["2 2500000 1 g", "2 2500000", "4 5000000"]);
     assert!(text.contains(" 0 f\n"), "{text}");
+}
+
+#[test]
+fn functions_are_recorded_with_their_smallest_tier() {
+    // The first slot has a library's function, or what takes its place in a smaller tier.
+    let module = |library: &str| {
+        let text = format!(
+            "(module (table 3 funcref) (elem (i32.const 0) {library} $own)
+                (func $own nop)
+                (func $calls (call_indirect (i32.const 0)) (call_indirect (i32.const 1)))
+                (func $missing unreachable)
+                (func {library} (call_indirect (i32.const 0)) (call $own)))"
+        );
+        wat::parse_str(text).unwrap()
+    };
+    let (core, all) = (module("$stub"), module("$library"));
+    let mut calls = CallCounts::default();
+    for (number, slot) in [(0, 0), (1, 1), (2, 0), (3, counting::NO_SLOT)] {
+        calls.add(number, slot);
+    }
+    let mut profile = Profile::default();
+    profile.add(&calls);
+    let text = profile.write([&core, &all, &all], Tier::All).unwrap();
+    let lines = |text: &str| -> Vec<String> {
+        let without_hash = |line: &str| match line.split_once(' ') {
+            Some(("function", rest)) => rest.split_once(' ').unwrap().1.to_owned(),
+            _ => line.to_owned(),
+        };
+        text.lines().filter(|line| !line.starts_with('#')).map(without_hash).collect()
+    };
+    assert_eq!(
+        lines(&text),
+        [
+            "tier core",
+            "0 calls",
+            "1 2500000",
+            "3 2500000 1 own",
+            "tier data",
+            "5000000 library",
+            "1 2500000 0 library",
+            "2 2500000",
+        ]
+    );
+    let recorded = Recorded::parse(&text).unwrap();
+    assert_eq!(recorded.write(), text);
+    for (module, tier, changed) in [(&core, Tier::Core, 1), (&all, Tier::Data, 2)] {
+        let input = Input::parse(module).unwrap();
+        let plan = Plan::of(&input, &recorded, tier).unwrap();
+        assert_eq!(input.defined().filter(|&index| plan.has(index)).count(), changed);
+    }
+    let input = Input::parse(&core).unwrap();
+    let refused = Plan::of(&input, &recorded, Tier::Data).err().unwrap().to_string();
+    assert!(refused.contains("`library` differs"), "{refused}");
+}
+
+#[test]
+fn functions_with_the_same_name_and_code_count_as_one() {
+    let text = "(module (func $f) (func $a (call $f)) (func $b (call $f))
+        (func $c (call $a) (call $b)))";
+    let text = text.replace("(func $a", r#"(func $a (@name "a")"#);
+    let module = wat::parse_str(text.replace("(func $b", r#"(func $b (@name "a")"#)).unwrap();
+    let mut calls = CallCounts::default();
+    for number in [0, 0, 1, 2, 3] {
+        calls.add(number, counting::NO_SLOT);
+    }
+    let mut profile = Profile::default();
+    profile.add(&calls);
+    let text = profile.write([&module; 3], Tier::All).unwrap();
+    let recorded = Recorded::parse(&text).unwrap();
+    let input = Input::parse(&module).unwrap();
+    let plan = Plan::of(&input, &recorded, Tier::All).unwrap();
+    for index in [1, 2] {
+        assert!((plan.entries(index) - 0.4).abs() < 1e-6, "{text}");
+        assert!((plan.reached(index, 0)[0].frequency - 0.6).abs() < 1e-6, "{text}");
+    }
 }
 
 #[test]

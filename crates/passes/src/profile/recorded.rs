@@ -7,8 +7,8 @@
 //! OPERATOR WEIGHT SLOT NAME           an indirect call that reached this slot
 //! ```
 //!
-//! A function is in this tier and all larger ones. Operators are counted from zero in each function.
-//! Weights and entries are parts of [`ALL_CALLS`], the mean of the programs' calls.
+//! A function is in this tier and all larger ones. Operators are counted from zero in each
+//! function. Weights and entries are parts of [`ALL_CALLS`], the mean of the programs' calls.
 
 use std::fmt::Write as _;
 

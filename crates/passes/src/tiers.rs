@@ -7,7 +7,7 @@
 //!
 //! Later decisions about a function, of the profile pass and of the meter, depend only on the
 //! function, on those that it calls directly or through others, and on table slots that every tier
-//! has. So they are the same on every tier, and so is the fuel.
+//! with the function has. So they are the same on these tiers, and so is the fuel.
 
 use std::collections::BTreeMap;
 

@@ -26,6 +26,8 @@ DEFAULT += ["-D_WASI_EMULATED_SIGNAL", "-D_WASI_EMULATED_PROCESS_CLOCKS"]
 DEFAULT += ["-D_WASI_EMULATED_GETPID", "-D_WASI_EMULATED_MMAN"]
 # Each extension of a package has its own copy of a library's types; copies count as the same type.
 TYPES = ["-D_LIBCPP_TYPEINFO_COMPARISON_IMPLEMENTATION=2", "-fno-assume-unique-vtables"]
+# The compiler's C++ library for WASI leaves out <fstream> and <filesystem>.
+FILES = ["-U_LIBCPP_HAS_FILESYSTEM", "-D_LIBCPP_HAS_FILESYSTEM=1"]
 FORCED = ["-g0", "-fno-stack-protector", "-fno-sanitize=all", "-Wno-unused-command-line-argument"]
 
 # Options that mean this machine, and how many arguments follow them.
@@ -77,7 +79,7 @@ def compile_with(language, arguments):
     found = tools()
     command = [found["zig"], language, *DEFAULT, *EXCEPTIONS]
     if language == "c++":
-        command += ["-fwasm-exceptions", *TYPES]
+        command += ["-fwasm-exceptions", *TYPES, *FILES]
     else:
         command.append("-mexception-handling")
     command += SETJMP

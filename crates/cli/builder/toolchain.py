@@ -49,6 +49,10 @@ CXXABI = ["cxa_exception", "cxa_personality", "cxa_exception_storage", "cxa_hand
 CXXABI += ["cxa_default_handlers", "cxa_aux_runtime", "cxa_vector", "cxa_virtual", "cxa_guard"]
 CXXABI += ["stdlib_exception", "stdlib_stdexcept", "stdlib_typeinfo", "stdlib_new_delete"]
 CXXABI += ["abort_message", "fallback_malloc", "private_typeinfo", "cxa_demangle"]
+# Sources of C++'s library that the compiler leaves out for WASI.
+LIBCXX = ["ios.instantiations", "filesystem/path", "filesystem/operations"]
+LIBCXX += ["filesystem/directory_iterator", "filesystem/directory_entry"]
+LIBCXX += ["filesystem/filesystem_clock", "filesystem/filesystem_error"]
 # Asks the sandbox's Python what the build must know.
 GUEST = """import builtins, json, sys, sysconfig
 names = [n for n, v in vars(builtins).items()
@@ -238,10 +242,14 @@ class Toolchain:
         flags += ["-D_LIBCXXABI_BUILDING_LIBRARY", "-DLIBCXX_BUILDING_LIBCXXABI"]
         flags += ["-D_LIBCXXABI_HAS_NO_THREADS", "-D_LIBCPP_BUILDING_LIBRARY"]
         flags += ["-std=c++23", "-fexceptions", "-Wno-everything"]
+        # It would copy files by a function that WASI has not.
+        files = [*flags, "-U_LIBCPP_HAS_MUSL_LIBC", "-D_LIBCPP_HAS_MUSL_LIBC=0"]
         objects = []
-        for name in CXXABI:
-            path = work / f"cxx-{name}.o"
-            self.compile("c++", lib / f"libcxxabi/src/{name}.cpp", path, made, flags)
+        sources = [(lib / f"libcxxabi/src/{name}.cpp", flags) for name in CXXABI]
+        sources += [(lib / f"libcxx/src/{name}.cpp", files) for name in LIBCXX]
+        for source, its in sources:
+            path = work / f"cxx-{source.stem}.o"
+            self.compile("c++", source, path, made, its)
             objects.append(path)
         path = work / "cxx-unwind.o"
         source = lib / "libunwind/src/Unwind-wasm.c"

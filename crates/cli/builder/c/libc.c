@@ -11,6 +11,9 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/sendfile.h>
+#include <sys/stat.h>
+#include <sys/statvfs.h>
 #include <time.h>
 #include <unistd.h>
 #include <wchar.h>
@@ -52,6 +55,7 @@ _Noreturn void exit(int code) { Py_Exit(code); }
 /* Functions which the artifact has under their internal names. */
 
 int __clock_gettime(clockid_t, struct timespec *);
+int __getentropy(void *, size_t);
 off_t __lseek(int, off_t, int);
 FILE *__fdopen(int, const char *);
 int __fseeko(FILE *, off_t, int);
@@ -65,6 +69,7 @@ size_t __strftime_l(char *, size_t, const char *, const struct tm *, locale_t);
 char *__strerror_l(int, locale_t);
 
 int clock_gettime(clockid_t clock, struct timespec *t) { return __clock_gettime(clock, t); }
+int getentropy(void *to, size_t size) { return __getentropy(to, size); }
 #undef lseek
 off_t lseek(int fd, off_t to, int whence) { return __lseek(fd, to, whence); }
 FILE *fdopen(int fd, const char *mode) { return __fdopen(fd, mode); }
@@ -81,6 +86,30 @@ size_t strftime_l(char *to, size_t n, const char *format, const struct tm *tm, l
     return __strftime_l(to, n, format, tm, locale);
 }
 char *strerror_l(int error, locale_t locale) { return __strerror_l(error, locale); }
+
+/* Files. A file's mode is not kept. */
+
+int remove(const char *path) {
+    if (unlink(path) == 0) return 0;
+    return errno == EISDIR || errno == EPERM ? rmdir(path) : -1;
+}
+int fchmod(int fd, mode_t mode) { (void)fd; (void)mode; return 0; }
+int fchmodat(int fd, const char *path, mode_t mode, int flags) {
+    struct stat found;
+    (void)mode;
+    return fstatat(fd, path, &found, flags);
+}
+int statvfs(const char *path, struct statvfs *out) {
+    (void)path; (void)out;
+    errno = ENOSYS;
+    return -1;
+}
+/* C++'s library then copies files by reading and writing. */
+ssize_t sendfile(int to, int from, off_t *at, size_t size) {
+    (void)to; (void)from; (void)at; (void)size;
+    errno = EINVAL;
+    return -1;
+}
 
 /* Sorting with an argument, which the artifact has under its internal name. */
 int __qsort_r(void *, size_t, size_t, int (*)(const void *, const void *, void *), void *);

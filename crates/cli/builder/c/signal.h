@@ -3,6 +3,7 @@
 #define BELLJAR_SIGNAL_H
 
 #include_next <signal.h>
+#include <sys/types.h>
 
 #ifndef SIG_BLOCK
 #define SIG_BLOCK 0

@@ -1,4 +1,5 @@
 /* Standard streams of the extension's own: the artifact's cannot be found by name. */
+#include <stdarg.h>
 #include <stdio.h>
 
 FILE *__fdopen(int, const char *);
@@ -11,4 +12,18 @@ __attribute__((constructor)) static void open_streams(void) {
     own_stdout = __fdopen(1, "w");
     own_stderr = __fdopen(2, "w");
     if (own_stderr != NULL) setvbuf(own_stderr, NULL, _IONBF, 0);
+}
+
+/* Functions of the C library that write to its own standard output. */
+int vprintf(const char *format, va_list arguments) { return vfprintf(stdout, format, arguments); }
+int printf(const char *format, ...) {
+    va_list arguments;
+    va_start(arguments, format);
+    int written = vfprintf(stdout, format, arguments);
+    va_end(arguments);
+    return written;
+}
+int putchar(int c) { return fputc(c, stdout); }
+int puts(const char *text) {
+    return fputs(text, stdout) < 0 || fputc('\n', stdout) < 0 ? EOF : 0;
 }

@@ -213,6 +213,82 @@ PyMODINIT_FUNC INITIALIZER(void) { return PyModuleDef_Init(&module); }
 """
 KINDS_PROGRAM = "import kind_a, kind_b\nassert kind_b.is_part(kind_a.make())"
 
+# Threads, files, random numbers and standard output of C++.
+LIBRARY = r"""
+#include <csignal>
+#include <condition_variable>
+#include <filesystem>
+#include <fstream>
+#include <mutex>
+#include <random>
+#include <string>
+#include <thread>
+#include <vector>
+#include <Python.h>
+static PyObject *threads(PyObject *, PyObject *) {
+    std::mutex lock;
+    std::condition_variable more;
+    std::vector<std::thread> all;
+    int sum = 0;
+    for (int i = 1; i <= 4; i++) {
+        all.emplace_back([&](int n) {
+            std::lock_guard<std::mutex> held(lock);
+            sum += n;
+            more.notify_one();
+        }, i);
+    }
+    std::unique_lock<std::mutex> held(lock);
+    more.wait(held, [&] { return sum == 10; });
+    for (auto &one : all) one.join();
+    try {
+        more.wait(held, [] { return false; });
+    } catch (const std::system_error &error) {
+        return PyLong_FromLong(error.code() == std::errc::resource_deadlock_would_occur ? sum : -1);
+    }
+    return PyLong_FromLong(-2);
+}
+static PyObject *files(PyObject *, PyObject *path) {
+    namespace fs = std::filesystem;
+    fs::path folder = PyUnicode_AsUTF8(path), copy = folder / "b" / "copy";
+    std::ofstream(folder / "a") << "some text\n" << 7;
+    fs::create_directories(folder / "b");
+    fs::copy_file(folder / "a", copy);
+    std::string line;
+    int number = 0, entries = 0;
+    std::ifstream in(copy);
+    std::getline(in, line);
+    in >> number;
+    for (auto &entry : fs::recursive_directory_iterator(folder)) entries += entry.exists();
+    bool removed = std::remove(copy.c_str()) == 0 && fs::remove(folder / "b");
+    return Py_BuildValue("siii", line.c_str(), number, entries, removed);
+}
+static PyObject *random_number(PyObject *, PyObject *) {
+    return PyLong_FromUnsignedLong(std::random_device()());
+}
+static PyObject *print(PyObject *, PyObject *) {
+    printf("%d %s", 1, "two");
+    putchar(' ');
+    puts("three");
+    return PyLong_FromLong(fflush(stdout));
+}
+static PyMethodDef functions[] = {
+    {"threads", threads, METH_NOARGS, NULL},
+    {"files", files, METH_O, NULL},
+    {"random_number", random_number, METH_NOARGS, NULL},
+    {"print", print, METH_NOARGS, NULL},
+    {NULL, NULL, 0, NULL},
+};
+static PyModuleDef module = {PyModuleDef_HEAD_INIT, "library", NULL, 0, functions};
+PyMODINIT_FUNC INITIALIZER(void) { return PyModuleDef_Init(&module); }
+"""
+LIBRARY_PROGRAM = """
+import library, tempfile
+assert library.threads() == 10
+assert library.files(tempfile.mkdtemp()) == ("some text", 7, 3, True)
+assert library.random_number() != library.random_number()
+assert library.print() == 0
+"""
+
 CASTS_PROGRAM = """
 import casts
 thing = casts.Thing()
@@ -268,6 +344,7 @@ def recipe_of(source, modules):
     [
         ("casts.c", CASTS, ["casts"], CASTS_PROGRAM),
         ("kinds.cpp", KINDS, ["kind_a", "kind_b"], KINDS_PROGRAM),
+        ("library.cpp", LIBRARY, ["library"], LIBRARY_PROGRAM),
     ],
 )
 def test_modules_of_a_recipe_work(source, text, modules, program, tmp_path):

@@ -17,7 +17,7 @@ from pathlib import Path
 from toolchain import HERE, BuildError, output_of
 
 KEYS = {"version", "sha256", "environment", "requires", "settings", "replace"}
-KEYS |= {"include", "library", "cargo", "source", "module", "license"}
+KEYS |= {"include", "library", "cargo", "source", "module", "license", "own"}
 
 
 def plain_name(name):
@@ -56,10 +56,13 @@ class Plan:
         self.replace = values.get("replace", [])
         self.modules = values.get("module", [])
         self.license = values.get("license")
+        # Files beside the recipe, by their names in the source.
+        self.own = values.get("own", {})
 
     def files(self):
         """Returns the files of the recipe."""
-        own = [inside(self.folder, name) for m in self.modules for name in m.get("own", [])]
+        names = [name for module in self.modules for name in module.get("own", [])]
+        own = [inside(self.folder, name) for name in [*names, *self.own.values()]]
         return [self.path, *own] if self.path else []
 
     def unpack(self, work, python, sources):
@@ -107,6 +110,8 @@ class Plan:
             if change["old"] not in text:
                 raise BuildError(f"the recipe of {self.name} replaces text that {path.name} lacks")
             path.write_text(text.replace(change["old"], change["new"]))
+        for name, own in self.own.items():
+            shutil.copyfile(inside(self.folder, own), inside(source, name))
         return source
 
 

@@ -217,6 +217,23 @@ def test_a_recipe_that_is_given_must_exist(tmp_path):
         recipe.read("x", "1", tmp_path / "x.toml")
 
 
+def test_files_beside_a_recipe_are_copied_into_the_source(tmp_path, monkeypatch):
+    archive = tmp_path / "x-1.tar"
+    (tmp_path / "x-1").mkdir()
+    with tarfile.open(archive, "w") as made:
+        made.add(tmp_path / "x-1", "x-1")
+    (tmp_path / "own.py").write_text("here = True")
+    monkeypatch.setattr(recipe, "fetch", lambda *_: archive)
+    made = recipe.Plan("x", "1", {"own": {"mine.py": "own.py"}}, tmp_path)
+    made.path = tmp_path / "x.toml"
+    assert made.files() == [made.path, tmp_path / "own.py"]
+    assert (made.unpack(tmp_path / "work", None, None) / "mine.py").read_text() == "here = True"
+    for own in ({"../mine.py": "own.py"}, {"mine.py": "../own.py"}):
+        made.own = own
+        with pytest.raises(toolchain.BuildError, match="outside"):
+            made.unpack(tmp_path / next(iter(own)).replace(".", "-"), None, None)
+
+
 def test_a_recipe_with_modules_has_one_version():
     with pytest.raises(toolchain.BuildError, match="builds version 2, not 1"):
         plan(version="2", module=[{"name": "x", "sources": []}])

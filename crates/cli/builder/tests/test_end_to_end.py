@@ -121,6 +121,42 @@ assert repr(_decimal.IEEEContext(256)) == repr(_pydecimal.IEEEContext(256))
 assert fails(ValueError, _decimal.IEEEContext, 512)
 assert fails(_decimal.DivisionByZero, lambda: _decimal.Decimal(1) / 0)
 """,
+    # `native` is from the package's wheel for x86-64.
+    "lightgbm==4.7.0": """
+import os, pickle, tempfile
+import numpy as np, pandas as pd, scipy.sparse as sp
+X = np.array([[(i * (j + 3)) % (17 + j) for j in range(8)] for i in range(600)], float)
+y = (X[:, 0] + X[:, 1] > X[:, 2] + 4).astype(float)
+options = {"objective": "binary", "metric": "auc", "verbose": -1, "seed": 1}
+train = lightgbm.Dataset(X[:400], y[:400])
+log = {}
+model = lightgbm.train(options, train, 20, [train.create_valid(X[400:], y[400:])],
+                       callbacks=[lightgbm.record_evaluation(log)])
+p = model.predict(X[400:])
+native = [0.93001261, 0.94450617, 0.53216772, 0.35053506, 111, 65, 75]
+found = [log["valid_0"]["auc"][0], *p[:3], *model.feature_importance()[:3]]
+assert np.allclose(found, native, rtol=1e-6), found
+path = os.path.join(tempfile.mkdtemp(), "model")
+model.save_model(path)
+for other in (lightgbm.Booster(model_file=path), pickle.loads(pickle.dumps(model))):
+    assert np.array_equal(other.predict(X[400:]), p)
+parts = model.predict(X[400:], pred_contrib=True)
+assert np.allclose(1 / (1 + np.exp(-parts.sum(1))), p)
+sparse = model.predict(sp.csr_matrix(X[400:]), pred_contrib=True)
+assert np.allclose(sparse.toarray(), parts)
+assert np.array_equal(train.get_label(), y[:400]) and len(model.dump_model()["tree_info"]) == 20
+np.savetxt(path, np.c_[y, X], delimiter=",")
+assert lightgbm.Dataset(path).construct().num_data() == 600
+table = pd.DataFrame({"a": X[:, 0], "b": pd.Categorical(list("xyz") * 200)})
+fit = lightgbm.LGBMClassifier(n_estimators=10, verbose=-1).fit(table, X[:, 3] % 3)
+assert fit.predict_proba(table).shape == (600, 3) and fit.booster_.feature_name() == ["a", "b"]
+own = lightgbm.train(options | {"objective": lambda p, d: (p - d.get_label(), np.ones_like(p))},
+                     lightgbm.Dataset(X, y), 40)
+assert ((own.predict(X) > 0.5) == y).mean() > 0.9
+machines = "127.0.0.1:1,127.0.0.1:2"
+for bad in ({"objective": "none such"}, {"tree_learner": "data", "machines": machines}):
+    assert fails(lightgbm.basic.LightGBMError, lightgbm.train, options | bad, train, 1)
+""",
 }
 
 

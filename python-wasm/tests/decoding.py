@@ -43,8 +43,6 @@ def _hybrid(data, count):
     width = reader.number(1)
     if not 0 < width <= 32:
         raise IndexError
-    if not 0 < width <= 32:
-        raise IndexError
     while len(values) < count:
         head = reader.varint()
         if head & 1:

@@ -93,7 +93,8 @@ impl Order {
             }
             _ => return None,
         };
-        let room = u32::try_from(room).ok()? as usize;
+        // Sizes in the guest's C library are signed.
+        let room = i32::try_from(room).ok()? as usize;
         Some(Self {
             work,
             size: room,
@@ -122,12 +123,13 @@ pub(super) async fn answer(
         return Ok(None);
     };
     let control = caller.data().control.clone();
-    // Paid in advance, so that a run without fuel does not begin.
-    fuel::charge(caller, CALL_FUEL + BYTE_FUEL * (data + order.size) as u64).await?;
     let to = allocate(caller, order.room as u32).await?;
     if to == 0 {
         return Ok(None);
     }
+    // Paid before the work, so that a run without fuel does not begin it, but not for room that the
+    // guest cannot have.
+    fuel::charge(caller, CALL_FUEL + BYTE_FUEL * (data + order.size) as u64).await?;
     let mut written = 0;
     while !control.is_interrupted() {
         let bytes = memory.data_mut(&mut *caller);

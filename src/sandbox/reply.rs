@@ -26,6 +26,10 @@ pub(super) async fn allocate(caller: &mut Caller<'_, State>, length: u32) -> was
     let Some(Extern::Func(allocate)) = caller.get_export("host_alloc") else {
         return Ok(0);
     };
+    if i32::try_from(length).is_err() {
+        // The guest would take it for a negative size, and allocate a byte.
+        return Ok(0);
+    }
     let allocate = allocate.typed::<u32, u32>(&mut *caller)?;
     // At least one byte: even an empty answer needs an address.
     allocate.call_async(&mut *caller, length.max(1)).await

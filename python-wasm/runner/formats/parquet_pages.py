@@ -105,6 +105,8 @@ class Column:
             if kind == _DICTIONARY:
                 body = _decompress(body, self.codec, _number(header, 2))
                 count = _number(_part(header, 7), 1)
+                if count < 0 or dictionary is not None:
+                    raise ValueError(f"column {self.name!r} has no dictionary, or more than one")
                 dictionary = parquet_values.plain(body, self.kind, self.width, count, self.is_text)
             elif kind in (_DATA, _DATA_2):
                 page = self._page(header, body, dictionary, left)

@@ -50,7 +50,8 @@ def hybrid(data, width, count):
     if head & 1 or head >> 1 < count:
         return numpy.frombuffer(codecs.decode(codecs.HYBRID, count, bytes((width,)), data), "<u4")
     # One run, as if no value is missing.
-    value = bytes(data[reader.at : reader.at + (width + 7) // 8])
+    size = (width + 7) // 8
+    value = bytes(_bytes(data[reader.at :], size))
     return numpy.full(count, int.from_bytes(value, "little"), "u4")
 
 
@@ -66,6 +67,8 @@ def deltas(data, count):
 def delta_texts(data, count, is_text):
     """Values after all of their lengths, as `str` or `bytes`."""
     lengths, at = deltas(data, count)
+    if count and not 0 <= lengths.min() <= lengths.max() <= len(data):
+        raise ValueError(_TOO_SHORT)
     return codecs.binaries(count, is_text, data[at:], lengths)
 
 

@@ -212,6 +212,8 @@ pub(super) struct Texts {
     is_text: bool,
     lengths: Option<Cursor>,
     cursor: Cursor,
+    /// Bytes of the value that is being copied which are not copied yet; `None` between values.
+    rest: Option<usize>,
     read: usize,
     made: usize,
 }
@@ -235,9 +237,38 @@ impl Texts {
                     0
                 },
             },
+            rest: None,
             read: 0,
             made: 0,
         }
+    }
+
+    /// Copies a value, or a part of a long one, and returns the length of the copy.
+    fn copy(&mut self, input: &[u8], output: &mut [u8]) -> Result<usize, Broken> {
+        let rest = match self.rest {
+            Some(rest) => rest,
+            None => {
+                let length = self.lengths.as_mut().unwrap_or(&mut self.cursor).take(input, 4)?;
+                let size = length.try_into().map(u32::from_le_bytes).map_err(|_| Broken)?;
+                if size as usize > input.len() - self.cursor.at {
+                    return Err(Broken);
+                }
+                self.put(output, &[if self.is_text { TEXT } else { BYTES }, length])?;
+                size as usize
+            }
+        };
+        let mut part = self.cursor.take(input, rest.min(STEP_BYTES))?;
+        if self.is_text && let Err(error) = str::from_utf8(part) {
+            if error.error_len().is_some() || part.len() == rest {
+                return Err(Broken);
+            }
+            // The part ends inside a character.
+            self.cursor.at -= part.len() - error.valid_up_to();
+            part = &part[..error.valid_up_to()];
+        }
+        self.put(output, &[part])?;
+        self.rest = Some(rest - part.len()).filter(|rest| *rest > 0);
+        Ok(part.len())
     }
 
     /// Room for the result, in bytes.
@@ -265,15 +296,9 @@ impl Work for Texts {
             if budget == 0 {
                 return Ok(Step::More(0));
             }
-            let length = self.lengths.as_mut().unwrap_or(&mut self.cursor).take(input, 4)?;
-            let size = length.try_into().map(u32::from_le_bytes).map_err(|_| Broken)?;
-            let value = self.cursor.take(input, size as usize)?;
-            if self.is_text && str::from_utf8(value).is_err() {
-                return Err(Broken);
-            }
-            self.put(output, &[if self.is_text { TEXT } else { BYTES }, length, value])?;
-            self.read += 1;
-            budget = budget.saturating_sub(ENTRY_BYTES + value.len());
+            let copied = self.copy(input, output)?;
+            self.read += usize::from(self.rest.is_none());
+            budget = budget.saturating_sub(ENTRY_BYTES + copied);
         }
         self.put(output, &[LIST])?;
         Ok(Step::Done(self.made))

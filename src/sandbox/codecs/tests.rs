@@ -226,9 +226,36 @@ fn texts_become_a_pickled_list() {
     assert!(decode(b'b', 1, &[255; 9]).is_none());
 }
 
+/// A long text is copied in parts, whose ends are inside of characters.
+#[test]
+fn long_texts_are_copied_in_short_steps() {
+    for start in ["", "a", "aa"] {
+        let text = format!("{start}{}", "€".repeat(2 << 20));
+        let length = (text.len() as u32).to_le_bytes();
+        let mut data = [&length[..], text.as_bytes()].concat();
+        let list = [b"(X", &data[..], b"l."].concat();
+        assert!(decode(b't', 1, &data).unwrap() == list);
+        let mut order = Order::read(head(b'v', b't', 1), data.len()).unwrap();
+        let mut made = vec![0; order.room];
+        let mut steps = 0;
+        while let super::Step::More(_) = order.work.step(&data, &mut made).unwrap() {
+            steps += 1;
+        }
+        assert!(steps >= 6, "{steps} steps");
+        for at in [(1 << 20) + 4, (1 << 20) + 5, data.len() - 1] {
+            let byte = std::mem::replace(&mut data[at], 255);
+            assert!(decode(b't', 1, &data).is_none());
+            data[at] = byte;
+        }
+        // The text ends inside a character.
+        data[..4].copy_from_slice(&(text.len() as u32 - 1).to_le_bytes());
+        assert!(decode(b't', 1, &data).is_none());
+    }
+}
+
 #[test]
 fn values_of_other_data_are_refused_in_short_steps() {
-    let refused = [(b'h', 0), (b'x', 1), (b'h', 1 << 30), (b'i', 1 << 29), (b't', 3), (b'B', 3)];
+    let refused = [(b'h', 0), (b'x', 1), (b'h', 1 << 29), (b'i', 1 << 28), (b't', 3), (b'B', 3)];
     for (form, count) in refused {
         assert!(Order::read(head(b'v', form, count), 11).is_none());
     }

@@ -54,7 +54,7 @@ for how, count, data in (
     (b"vT", 1, b"\xff" * 4), (b"vB", 2, b"\1\0\0\0" * 2 + b"a"),
 ):  # fmt: skip
     assert ask(how, count, data) == b"", (how, count, data)
-for how, count in ((b"vh", 0), (b"vh", (1 << 32) - 1), (b"vi", 1 << 31), (b"vt", 9), (b"vx", 1)):
+for how, count in ((b"vh", 0), (b"vh", (1 << 32) - 1), (b"vi", 1 << 31), (b"vh", 1 << 29), (b"vi", 1 << 28), (b"vt", 9), (b"vx", 1)):
     assert ask(how, count, b"x" * 9) is None, (how, count)
 for form in (b"h", b"i", b"t", b"b", b"T", b"B"):
     for count in (1, 2, 1000):

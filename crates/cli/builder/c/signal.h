@@ -3,7 +3,8 @@
 #define BELLJAR_SIGNAL_H
 
 #include_next <signal.h>
-#include <sys/types.h>
+#define __NEED_sigset_t
+#include <bits/alltypes.h>
 
 #ifndef SIG_BLOCK
 #define SIG_BLOCK 0

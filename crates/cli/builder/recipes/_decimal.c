@@ -62,14 +62,12 @@ PyObject *decimal_ieee_context(PyObject *module, PyObject *arg) {
 }
 
 PyObject *decimal_from_number(PyObject *type, PyObject *number) {
-    int fits = PyLong_Check(number) || PyFloat_Check(number);
-    if (!fits) {
-        PyObject *decimal = PyImport_ImportModuleAttrString("_decimal", "Decimal");
-        if (decimal == NULL) return NULL;
-        fits = PyObject_IsInstance(number, decimal);
-        Py_DECREF(decimal);
-        if (fits < 0) return NULL;
-    }
-    if (fits) return PyObject_CallOneArg(type, number);
+    /* The constructor signals FloatOperation. */
+    if (PyFloat_Check(number)) return PyObject_CallMethod(type, "from_float", "O", number);
+    /* `_decimal` may have been imported again, with another Decimal. */
+    PyTypeObject *decimal = (PyTypeObject *)type;
+    while (decimal->tp_base != &PyBaseObject_Type) decimal = decimal->tp_base;
+    if (PyLong_Check(number) || PyObject_TypeCheck(number, decimal))
+        return PyObject_CallOneArg(type, number);
     return PyErr_Format(PyExc_TypeError, "Cannot convert %R to Decimal", number);
 }

@@ -118,6 +118,8 @@ def compile_package(plan, tools, options, out):
         environment = build_environment(tools, plan, work)
         say(f"compiling {plan.name} {plan.version}")
         log = work / "build.log"
+        for command in plan.commands:
+            run_command(command, environment, work, log)
         if plan.modules:
             made = modules.build(plan, environment, work, log)
         elif rust.is_rust(source):
@@ -125,8 +127,19 @@ def compile_package(plan, tools, options, out):
         else:
             made = run_backend(source, plan, environment, work, log)
         refuse_failures(work / "failures", log)
-        licenses = {plan.license: recipe.inside(work, plan.license)} if plan.license else {}
+        licenses = {name: recipe.inside(work, name) for name in plan.licenses}
         return wheel.finish(made, tools.names(), out, licenses)
+
+
+def run_command(command, environment, work, log):
+    """Runs a command of the recipe in the folder of a source."""
+    known = {"{work}": str(work), "{jobs}": str(os.cpu_count() or 1)}
+    arguments = command["run"]
+    for name, value in known.items():
+        arguments = [argument.replace(name, value) for argument in arguments]
+    if shutil.which(arguments[0]) is None and "/" not in arguments[0]:
+        raise BuildError(f"the build needs the program {arguments[0]}, which is not installed")
+    run_logged(arguments, recipe.inside(work, command["folder"]), environment, log)
 
 
 def refuse_failures(failures, log):

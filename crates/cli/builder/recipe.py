@@ -17,7 +17,7 @@ from pathlib import Path
 from toolchain import HERE, BuildError, output_of
 
 KEYS = {"version", "sha256", "environment", "requires", "settings", "replace"}
-KEYS |= {"include", "library", "cargo", "source", "module", "license", "own"}
+KEYS |= {"include", "library", "cargo", "source", "module", "license", "own", "command"}
 
 
 def plain_name(name):
@@ -55,9 +55,12 @@ class Plan:
         self.sources = values.get("source", [])
         self.replace = values.get("replace", [])
         self.modules = values.get("module", [])
-        self.license = values.get("license")
         # Files beside the recipe, by their names in the source.
         self.own = values.get("own", {})
+        self.commands = values.get("command", [])
+        self.licenses = values.get("license", [])
+        if isinstance(self.licenses, str):
+            self.licenses = [self.licenses]
 
     def files(self):
         """Returns the files of the recipe."""
@@ -105,7 +108,8 @@ class Plan:
             source = unpack(main, work / "unpacked")
             self.version = self.version or version_of(source, self.name)
         for change in self.replace:
-            path = inside(source, change["file"])
+            folder = inside(work, change["folder"]) if "folder" in change else source
+            path = inside(folder, change["file"])
             text = path.read_text()
             if change["old"] not in text:
                 raise BuildError(f"the recipe of {self.name} replaces text that {path.name} lacks")

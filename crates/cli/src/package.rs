@@ -119,6 +119,7 @@ const FILES: &[(&str, &str)] = &files![
     "recipes/lightgbm.cpp",
     "recipes/lightgbm.py",
     "recipes/lightgbm.toml",
+    "recipes/lxml.toml",
     "recipes/numexpr.toml",
     "recipes/pyyaml.toml",
     "recipes/rapidfuzz.toml",

@@ -6,6 +6,7 @@ import csv
 import hashlib
 import io
 import json
+import os
 import sys
 import tarfile
 import tomllib
@@ -24,7 +25,7 @@ import rust
 import toolchain
 import wasm
 import wheel
-from build import build_environment, refuse_failures, settings_of, wanted
+from build import build_environment, refuse_failures, run_command, settings_of, wanted
 
 
 def section(kind, body, name=None):
@@ -346,6 +347,42 @@ def test_meson_compiles_for_the_sandbox(tmp_path):
     settings = settings_of(given, "mesonpy", tmp_path)
     assert settings == {"setup-args": [cross, "-Dx=y"], "z": "1"}
     assert settings_of(given, "setuptools.build_meta", tmp_path) == given.settings
+
+
+def test_commands_of_a_recipe_run_in_a_folder_of_its_sources(tmp_path):
+    (tmp_path / "a").mkdir()
+
+    def run(*arguments, folder="a"):
+        command = {"folder": folder, "run": [*arguments]}
+        run_command(command, dict(os.environ) | {"X": "y"}, tmp_path, tmp_path / "log")
+
+    run("sh", "-c", "echo $X {jobs} {work} > out")
+    assert (tmp_path / "a/out").read_text() == f"y {os.cpu_count()} {tmp_path}\n"
+    with pytest.raises(toolchain.BuildError, match="error: no"):
+        run("sh", "-c", "echo error: no; exit 1")
+    with pytest.raises(toolchain.BuildError, match="needs the program no-such-program"):
+        run("no-such-program")
+    with pytest.raises(toolchain.BuildError, match="outside of its sources"):
+        run("true", folder="..")
+
+
+def test_text_of_further_sources_is_replaced(tmp_path, monkeypatch):
+    archives = {}
+    for name in ("main", "other"):
+        (tmp_path / name).mkdir()
+        (tmp_path / name / "x.c").write_text("old")
+        archives[name] = tmp_path / f"{name}.tar"
+        with tarfile.open(archives[name], "w") as opened:
+            opened.add(tmp_path / name, name)
+    monkeypatch.setattr(recipe, "download", lambda *_: archives["other"])
+    monkeypatch.setattr(recipe, "fetch", lambda *_: archives["main"])
+    source = {"url": "https://other.tar", "sha256": "", "folder": "b"}
+    change = {"folder": "b", "file": "x.c", "old": "old", "new": "new"}
+    (tmp_path / "work").mkdir()
+    made = plan(source=[source], replace=[change])
+    main = made.unpack(tmp_path / "work", None, None)
+    assert (main / "x.c").read_text() == "old"
+    assert (tmp_path / "work/b/x.c").read_text() == "new"
 
 
 def test_a_build_that_goes_on_without_an_extension_is_refused(tmp_path):

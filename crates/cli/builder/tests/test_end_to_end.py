@@ -120,6 +120,22 @@ for _ in range(1000):
 assert repr(_decimal.IEEEContext(256)) == repr(_pydecimal.IEEEContext(256))
 assert fails(ValueError, _decimal.IEEEContext, 512)
 assert fails(_decimal.DivisionByZero, lambda: _decimal.Decimal(1) / 0)
+with _decimal.localcontext() as context:
+    context.traps[_decimal.FloatOperation] = True
+    assert _decimal.Decimal.from_number(0.5) == _decimal.Decimal("0.5")
+flags = _decimal.Context().flags
+assert fails(ValueError, repr, flags)
+""",
+    "lxml==6.1.3": """
+from lxml import etree, objectify
+assert etree.LIBXML_VERSION == (2, 15, 4) and etree.LIBXSLT_VERSION == (1, 1, 45)
+with open("a.xml", "w") as file:
+    file.write("<a><b>1</b><b>2</b></a>")
+assert etree.parse("a.xml").xpath("sum(//b)") == objectify.parse("a.xml").getroot().b[1] + 1
+sheet = '<a xsl:version="1.0" xmlns:xsl="http://www.w3.org/1999/XSL/Transform">%s</a>'
+sheet = etree.XSLT(etree.XML(sheet % '<xsl:value-of select="count(//b)"/>'))
+assert sheet(etree.parse("a.xml")).getroot().text == "2"
+assert fails(etree.XMLSyntaxError, etree.fromstring, "<a>")
 """,
     # `native` is from the package's wheel for x86-64.
     "lightgbm==4.7.0": """
@@ -165,6 +181,7 @@ MODULES = {"pyyaml": "yaml"}
 
 # A module that casts its functions, and leaves one by longjmp.
 CASTS = r"""
+#include <signal.h>
 #include <Python.h>
 #include <setjmp.h>
 typedef struct { PyObject_HEAD } Thing;

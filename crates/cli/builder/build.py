@@ -120,6 +120,7 @@ def compile_package(plan, tools, options, out):
         log = work / "build.log"
         for command in plan.commands:
             run_command(command, environment, work, log)
+        modules.archive(plan, environment, work, log)
         if plan.modules:
             made = modules.build(plan, environment, work, log)
         elif rust.is_rust(source):
@@ -170,7 +171,7 @@ def build_environment(chain, plan, work):
     write_script(tools / "ar", [settings["zig"], "ar"])
     write_script(tools / "ranlib", [settings["zig"], "ranlib"])
     settings["failures"] = str(work / "failures")
-    settings["libraries"] += [str(work / folder) for folder in plan.libraries]
+    settings["libraries"] += [str(work / folder) for folder in [*plan.libraries, modules.STATIC]]
     settings["include"] += [str(work / folder) for folder in plan.includes]
     (work / "tools.json").write_text(json.dumps(settings))
     (work / "toolchain.cmake").write_text(

@@ -1,13 +1,17 @@
-"""Builds extension modules that a recipe lists file by file."""
+"""Compiles what a recipe lists file by file: extension modules, and static libraries."""
 
+import os
 import re
 import zipfile
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 from recipe import inside
 from toolchain import BuildError, run_logged
 
 METADATA = "Metadata-Version: 2.1\nName: {name}\nVersion: {version}\n"
+# The folder of the static libraries.
+STATIC = "static"
 
 
 def build(plan, environment, work, log):
@@ -19,16 +23,7 @@ def build(plan, environment, work, log):
     with zipfile.ZipFile(wheel, "w") as archive:
         for number, module in enumerate(plan.modules):
             objects = work / f"objects-{number}"
-            objects.mkdir()
-            flags = [*module.get("flags", [])]
-            flags += [f"-I{inside(work, folder)}" for folder in module.get("include", [])]
-            made = []
-            for index, source in enumerate(sources(plan, module, work)):
-                compiler = "cc" if source.suffix == ".c" else "c++"
-                made.append(objects / f"{index}-{source.stem}.o")
-                run_logged(
-                    [tools / compiler, *flags, "-c", source, "-o", made[-1]], work, environment, log
-                )
+            made = compile_files(plan, module, objects, environment, work, log)
             out = objects / f"{module['name'].rpartition('.')[2]}.wasm"
             run_logged([tools / "ld", *made, "-o", out], work, environment, log)
             archive.write(out, module["name"].replace(".", "/") + ".wasm")
@@ -37,13 +32,48 @@ def build(plan, environment, work, log):
     return wheel
 
 
-def sources(plan, module, work):
+def archive(plan, environment, work, log):
+    """Makes the static libraries. Entries with the same name make one library."""
+    libraries = {}
+    for number, static in enumerate(plan.statics):
+        objects = work / f"static-{number}"
+        made = compile_files(plan, static, objects, environment, work, log)
+        libraries.setdefault(static["name"], []).extend(made)
+    (work / STATIC).mkdir()
+    for name, objects in libraries.items():
+        command = [environment["AR"], "rcs", work / STATIC / f"lib{name}.a", *objects]
+        run_logged(command, work, environment, log)
+
+
+def compile_files(plan, part, objects, environment, work, log):
+    """Compiles the files of a module or a library, as many at once as there are processors."""
+    objects.mkdir()
+    tools = Path(environment["BELLJAR_TOOLS_BIN"])
+    flags = [*part.get("flags", [])]
+    flags += [f"-I{inside(work, folder)}" for folder in part.get("include", [])]
+
+    def run_compiler(index, source):
+        compiler = "cc" if source.suffix == ".c" else "c++"
+        made = objects / f"{index}-{source.stem}.o"
+        command = [tools / compiler, *flags, "-c", source, "-o", made]
+        run_logged(command, work, environment, log)
+        return made
+
+    found = sources(plan, part, work)
+    pool = ThreadPoolExecutor(os.cpu_count())
+    try:
+        return list(pool.map(run_compiler, range(len(found)), found))
+    finally:
+        pool.shutdown(cancel_futures=True)
+
+
+def sources(plan, part, work):
     """Returns the files to compile: those of the sources, and those beside the recipe."""
-    without = set(module.get("without", []))
+    without = set(part.get("without", []))
     found = []
-    for pattern in module["sources"]:
+    for pattern in part["sources"]:
         matches = sorted(path for path in work.glob(pattern) if path.name not in without)
         if not matches:
             raise BuildError(f"the recipe of {plan.name} lists {pattern}, which no source matches")
         found += [inside(work, path.relative_to(work)) for path in matches]
-    return found + [inside(plan.folder, name) for name in module.get("own", [])]
+    return found + [inside(plan.folder, name) for name in part.get("own", [])]

@@ -17,7 +17,7 @@ from pathlib import Path
 from toolchain import HERE, BuildError, output_of
 
 KEYS = {"version", "sha256", "environment", "requires", "settings", "replace"}
-KEYS |= {"include", "library", "cargo", "source", "module", "license", "own", "command"}
+KEYS |= {"include", "library", "cargo", "source", "static", "module", "license", "own", "command"}
 
 
 def plain_name(name):
@@ -54,6 +54,7 @@ class Plan:
         self.cargo = values.get("cargo", [])
         self.sources = values.get("source", [])
         self.replace = values.get("replace", [])
+        self.statics = values.get("static", [])
         self.modules = values.get("module", [])
         # Files beside the recipe, by their names in the source.
         self.own = values.get("own", {})
@@ -64,7 +65,7 @@ class Plan:
 
     def files(self):
         """Returns the files of the recipe."""
-        names = [name for module in self.modules for name in module.get("own", [])]
+        names = [name for part in [*self.statics, *self.modules] for name in part.get("own", [])]
         own = [inside(self.folder, name) for name in [*names, *self.own.values()]]
         return [self.path, *own] if self.path else []
 
@@ -110,6 +111,10 @@ class Plan:
         for change in self.replace:
             folder = inside(work, change["folder"]) if "folder" in change else source
             path = inside(folder, change["file"])
+            if "old" not in change:
+                path.parent.mkdir(parents=True, exist_ok=True)
+                path.write_text(change["new"])
+                continue
             text = path.read_text()
             if change["old"] not in text:
                 raise BuildError(f"the recipe of {self.name} replaces text that {path.name} lacks")

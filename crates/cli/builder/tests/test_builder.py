@@ -20,6 +20,7 @@ sys.path.insert(0, str(Path(__file__).parent.parent))
 
 import compiler
 import kept
+import modules
 import recipe
 import rust
 import toolchain
@@ -483,6 +484,41 @@ def test_the_source_of_modules_is_what_is_compiled(tmp_path, monkeypatch):
     second = source("")
     (tmp_path / "a.tar").write_bytes(b"other archive")
     assert len({first, second, source("")}) == 3
+
+
+def test_files_of_a_source_are_changed_and_written(tmp_path):
+    with tarfile.open(tmp_path / "a-1.tar", "w") as archive:
+        archive.add(Path(__file__).parent.parent / "c", "a-1")
+    source = {"url": "https://a-1.tar", "folder": "a"}
+    source["sha256"] = recipe.sha256_of(tmp_path / "a-1.tar")
+    changes = [
+        {"folder": "a", "file": "signal.h", "old": "#ifndef", "new": "#if !defined"},
+        {"folder": "a", "file": "new/config.h", "new": "int x;"},
+    ]
+    made = plan(version="1", source=[source], replace=changes, module=[{}])
+    made.unpack(tmp_path / "work", None, tmp_path)
+    assert "#if !defined" in (tmp_path / "work/a/signal.h").read_text()
+    assert (tmp_path / "work/a/new/config.h").read_text() == "int x;"
+
+
+def test_entries_with_one_name_make_one_static_library(tmp_path):
+    for name in ("cc", "ar"):
+        toolchain.write_script(tmp_path / name, ["echo", name])
+    for name in ("a/x.c", "a/y.c", "b/x.c"):
+        (tmp_path / name).parent.mkdir(exist_ok=True)
+        (tmp_path / name).touch()
+    both = [
+        {"name": "z", "sources": ["a/*.c"], "without": ["y.c"], "flags": ["-DA"]},
+        {"name": "z", "sources": ["b/*.c"], "include": ["b"]},
+    ]
+    environment = {"BELLJAR_TOOLS_BIN": str(tmp_path), "AR": str(tmp_path / "ar")}
+    modules.archive(plan(static=both), environment, tmp_path, tmp_path / "log")
+    objects = [tmp_path / f"static-{n}/0-x.o" for n in (0, 1)]
+    assert (tmp_path / "log").read_text().splitlines() == [
+        f"cc -DA -c {tmp_path}/a/x.c -o {objects[0]}",
+        f"cc -I{tmp_path}/b -c {tmp_path}/b/x.c -o {objects[1]}",
+        f"ar rcs {tmp_path}/static/libz.a {objects[0]} {objects[1]}",
+    ]
 
 
 def test_a_package_without_a_source_is_told_from_other_failures(tmp_path, monkeypatch):

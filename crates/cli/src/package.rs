@@ -121,6 +121,7 @@ const FILES: &[(&str, &str)] = &files![
     "recipes/lightgbm.toml",
     "recipes/lxml.toml",
     "recipes/numexpr.toml",
+    "recipes/pillow.toml",
     "recipes/pyyaml.toml",
     "recipes/rapidfuzz.toml",
     "recipes/tokenizers.toml",

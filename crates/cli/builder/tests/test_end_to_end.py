@@ -110,6 +110,25 @@ for _ in range(200):
     assert yaml.load(text, yaml.CSafeLoader) == yaml.load(text, yaml.SafeLoader) == v
 assert fails(yaml.YAMLError, yaml.load, "a: [1", yaml.CLoader)
 """,
+    "pillow==13.0.0": """
+import io
+from PIL import Image, ImageDraw, ImageFont, features
+names = ["jpg", "jpg_2000", "zlib", "libtiff", "webp", "freetype2", "littlecms2"]
+assert all(features.check(name) for name in names)
+picture = Image.radial_gradient("L").resize((640, 480)).convert("RGB")
+ImageDraw.Draw(picture).text((20, 20), "Grüße, 10 €", font=ImageFont.load_default(40))
+for kind, error in {"JPEG": 3, "WEBP": 3, "JPEG2000": 0, "TIFF": 0, "PNG": 0}.items():
+    packed = io.BytesIO()
+    picture.save(packed, kind)
+    again = Image.open(packed).convert("RGB")
+    pairs = zip(picture.tobytes(), again.tobytes())
+    assert again.size == (640, 480) and sum(abs(a - b) for a, b in pairs) <= error * 921600
+packed = io.BytesIO()
+picture.save(packed, "JPEG")
+head, marker, data = packed.getvalue().partition(b"\\xff\\xda")
+twice = head + b"\\xff\\xd8" + marker + data
+assert fails(OSError, Image.open(io.BytesIO(twice)).load)
+""",
     "_decimal==3.13.5": """
 import _pydecimal
 for _ in range(1000):
@@ -177,7 +196,7 @@ for bad in ({"objective": "none such"}, {"tree_learner": "data", "machines": mac
 
 
 # Modules that are not named after their packages.
-MODULES = {"pyyaml": "yaml"}
+MODULES = {"pillow": "PIL", "pyyaml": "yaml"}
 
 # A module that casts its functions, and leaves one by longjmp.
 CASTS = r"""

@@ -124,6 +124,7 @@ const FILES: &[(&str, &str)] = &files![
     "recipes/pillow.toml",
     "recipes/pyyaml.toml",
     "recipes/rapidfuzz.toml",
+    "recipes/shapely.toml",
     "recipes/tokenizers.toml",
     "recipes/xxhash.toml",
     "target/sitecustomize.py",

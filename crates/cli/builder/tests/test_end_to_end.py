@@ -129,6 +129,17 @@ head, marker, data = packed.getvalue().partition(b"\\xff\\xda")
 twice = head + b"\\xff\\xd8" + marker + data
 assert fails(OSError, Image.open(io.BytesIO(twice)).load)
 """,
+    "shapely==2.2.0": """
+from shapely import STRtree, from_wkb, from_wkt
+from shapely.geometry import Point
+circle = Point(0, 0).buffer(1, quad_segs=64)
+assert abs(circle.area - 3.1414) < 1e-3 and from_wkb(circle.wkb).equals(circle)
+assert circle.intersection(from_wkt("POLYGON ((0 0, 2 0, 2 2, 0 2, 0 0))")).is_valid
+points = [Point(random.random(), random.random()) for _ in range(1000)]
+found = STRtree(points).query(circle, predicate="contains")
+assert sorted(found) == [i for i, point in enumerate(points) if circle.contains(point)]
+assert fails(shapely.GEOSException, from_wkt, "POINT (1")
+""",
     "_decimal==3.13.5": """
 import _pydecimal
 for _ in range(1000):

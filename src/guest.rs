@@ -508,7 +508,15 @@ impl Transcript {
             }
             b'd' => {
                 self.dataframe_bytes += payload.len();
-                self.note_dataframe(serde_json::from_slice(payload).ok()?);
+                // Objects that look as after the previous run come together.
+                let frames = serde_json::Deserializer::from_slice(payload).into_iter();
+                let frames = frames.collect::<Result<Vec<DataFrameFrame>, _>>().ok()?;
+                if frames.is_empty() {
+                    return None;
+                }
+                for frame in frames {
+                    self.note_dataframe(frame);
+                }
             }
             b'v' => {
                 let ValueFrame { value, truncated } = serde_json::from_slice(payload).ok()?;
@@ -593,6 +601,25 @@ mod tests {
         }
         let deep = [b"{\"value\":".to_vec(), vec![b'['; 1_000]].concat();
         assert_eq!(note(&mut Transcript::default(), b'v', &deep), Noted::Foreign);
+    }
+
+    #[test]
+    fn one_frame_may_have_several_pandas_objects() {
+        let mut transcript = Transcript::default();
+        let both =
+            b"{\"name\":\"a\",\"repr\":\"1\"}\n{\"name\":\"b\",\"repr\":\"2\",\"truncated\":true}";
+        assert_eq!(note(&mut transcript, b'd', both), Noted::Kept);
+        let names: Vec<&str> = transcript.dataframes.iter().map(|one| one.name.as_str()).collect();
+        assert_eq!((names, transcript.dataframes_cut), (vec!["a", "b"], true));
+        for wrong in [&b""[..], b"\n", b"{\"name\":\"c\",\"repr\":\"3\"}\n{}"] {
+            assert_eq!(note(&mut transcript, b'd', wrong), Noted::Foreign);
+        }
+        assert_eq!(transcript.dataframes.len(), 2);
+        let many = br#"{"name":"a","repr":""}"#.repeat(MAX_DATAFRAMES + 1);
+        let mut transcript = Transcript::default();
+        assert_eq!(note(&mut transcript, b'd', &many), Noted::Kept);
+        assert_eq!(transcript.dataframes.len(), MAX_DATAFRAMES);
+        assert!(transcript.dataframes_cut);
     }
 
     #[test]

@@ -84,6 +84,17 @@ def _string(namespace):
     strings._ndarray[-2] = "water"
 
 
+def _label(namespace):
+    labels = namespace["frame"].columns._values
+    labels._ndarray[1] = "price"
+
+
+def _row_label(namespace):
+    labels = namespace["frame"].index._values
+    labels.flags.writeable = True
+    labels[-1] = 7
+
+
 def _categories(namespace):
     namespace["frame"]["kind"] = namespace["frame"]["kind"].cat.rename_categories(["c", "d"])
 
@@ -106,6 +117,7 @@ CHANGES = {
     "a missing value": lambda ns: ns["frame"].__setitem__("when", pd.NaT),
     "a minus before zero": lambda ns: ns["frame"].__setitem__("value", -0.0),
     "a method of its own": _method,
+    "a label, in the array below": _label,
     "the order": lambda ns: ns.update(frame=ns["frame"].iloc[::-1]),
 }
 
@@ -118,6 +130,95 @@ def test_what_changed_is_printed_again(told, change, rows):
     change(namespace)
     assert "frame" in told(namespace)
     assert "series" not in told(namespace)
+
+
+def test_labels_of_rows_are_read_where_they_are_held(told):
+    for rows in (20, 1_000):
+        namespace = {"frame": table(rows).set_index("key")}
+        told(namespace)
+        _row_label(namespace)
+        assert told(namespace) == ["frame"]
+
+
+def test_what_is_certain_is_not_read_again(told, monkeypatch):
+    namespace = {"frame": table(), "series": table()["name"], "kind": table()["kind"]}
+    namespace["frame"] = namespace["frame"].drop(columns="kind")
+    told(namespace)
+    reads, read = [], unchanged._Look.read
+
+    def counting(look, value):
+        reads.append(value)
+        read(look, value)
+
+    monkeypatch.setattr(unchanged._Look, "read", counting)
+    assert told(namespace) == []
+    # Categories take more than comparing bytes.
+    assert [one is namespace["kind"] for one in reads] == [True]
+    reads.clear()
+    # Equal strings elsewhere in memory are compared once.
+    array = namespace["series"].array._ndarray
+    array[0] = "".join(list(array[0]))
+    assert told(namespace) == []
+    assert told(namespace) == []
+    assert [one is namespace["kind"] for one in reads] == [False, True, True]
+
+
+def test_unchanged_ones_are_told_in_one_frame(told, door):
+    namespace = {f"frame_{number}": table(number) for number in range(10)}
+    told(namespace)
+    door.calls = 0
+    assert told(namespace) == []
+    # Those without memory are told one by one.
+    assert door.calls == 10 + 1
+    namespace["frame_4"] = table(3)
+    door.calls = 0
+    assert told(namespace) == ["frame_4"]
+    assert door.calls == 10 + 3
+
+
+def test_a_host_that_takes_no_more_gets_as_many_as_fit(door, monkeypatch):
+    monkeypatch.setattr(frames, "_TOLD", {})
+    namespace = {f"frame_{number}": table() for number in range(3)}
+    for most in (1 << 30, 2_000):
+        door.most = most
+        door.frames.clear()
+        frames.harvest(namespace, ORDER, lambda _: False, True)
+        assert [one["name"] for one in door.of("d")] == list(namespace)
+
+
+def test_printing_one_may_change_the_next(door, monkeypatch):
+    monkeypatch.setattr(frames, "_TOLD", {})
+    frame, number = table(), 0
+
+    class Writer:
+        def __repr__(self):
+            frame.iloc[0, 0] = number
+            return "written"
+
+    namespace = {"first": table(), "writer": pd.DataFrame({"a": [Writer()]}), "frame": frame}
+    for number in (500, 600):
+        door.frames.clear()
+        frames.harvest(namespace, ORDER, lambda _: False, True)
+        assert [one["name"] for one in door.of("d")] == list(namespace)
+        assert f" {number} " in door.of("d")[2]["repr"]
+
+
+@pytest.mark.parametrize(
+    ("before", "after"),
+    [
+        ([0.0, "a"], [-0.0, "a"]),
+        ([0.0, None], [-0.0, None]),
+        ([1, "a"], [1.0, "a"]),
+        ([True, "a"], [1, "a"]),
+        (["a", None], ["a", float("nan")]),
+    ],
+)
+def test_equal_cells_may_look_different(told, before, after):
+    frame = pd.DataFrame({"a": pd.Series(before, dtype=object)})
+    told({"frame": frame})
+    assert told({"frame": frame}) == []
+    frame = pd.DataFrame({"a": pd.Series(after, dtype=object)})
+    assert told({"frame": frame}) == ["frame"]
 
 
 def test_a_change_that_nobody_sees_is_not_looked_for(told):

@@ -16,6 +16,7 @@ _USUAL = frozenset(
 )
 _DEPTH = 6
 _BYTES = 1 << 20
+_NOT_TOLD = None, None
 _TOLD = {}  # by name, how an object looked when it was last told, and the frame that told of it
 
 
@@ -27,23 +28,58 @@ def harvest(namespace, options, passes_over, remembers=False):
     """
     told = dict(_TOLD) if remembers else {}
     _TOLD.clear()
-    settings = None
+    found = []
     for name, value in list(namespace.items()):
         kind = type(value)
         if id(kind) in _USUAL or not type_module(kind).startswith("pandas"):
             continue
         if type(name) is str and not name.startswith("__") and not passes_over(name):
-            if remembers and settings is None:
-                # Comparing options may run their own code.
-                settings = guard.quietly(unchanged.settings, options) or ()
+            found.append((name, value))
+    # Comparing options may run their own code.
+    settings = guard.quietly(unchanged.settings, options) if remembers and found else None
+    found.reverse()
+    while found:
+        looks = None
+        if settings:
+            looks = guard.attempt(
+                "The pandas objects cannot be compared", _pass, found, settings, told
+            )
+        if found:
+            name, value = found.pop()
             what = f"The pandas object `{name}` cannot be shown"
-            guard.attempt(what, _send, name, value, options, settings, told.get(name))
+            guard.attempt(what, _send, name, value, options, looks)
 
 
-def _send(name, value, options, settings, told):
-    looks = unchanged.looks(value, settings) if settings else None
-    is_same = told is not None and told[0] == looks
-    frame = told[1] if is_same else encode(_described(name, value, options))
+def _pass(found, settings, told):
+    """Send the last of these objects, as long as they look the same; how the next one looks."""
+    frames = []
+    try:
+        while found:
+            name, value = found[-1]
+            known, frame = told.get(name, _NOT_TOLD)
+            looks = unchanged.looks(value, settings, known)
+            if looks is None or looks is not known:
+                return looks
+            found.pop()
+            _TOLD[name] = told[name]
+            frames.append(frame)
+        return None
+    finally:
+        if frames:
+            _send_all(frames)
+
+
+def _send_all(frames):
+    try:
+        send_bytes(b"d", b"\n".join(frames))
+    except (OSError, RuntimeError):
+        # More than the host takes in a run: as many as fit.
+        for frame in frames:
+            send_bytes(b"d", frame)
+
+
+def _send(name, value, options, looks):
+    frame = encode(_described(name, value, options))
     if looks is not None:
         _TOLD[name] = looks, frame
     send_bytes(b"d", frame)

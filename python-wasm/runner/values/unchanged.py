@@ -15,9 +15,11 @@ from _belljar.protocol import interrupt
 _ROWS = 100  # rows of one object
 _LABELS = 100  # labels of columns, and categories
 _BYTES = 1 << 16  # of numbers, in one object
-_CELLS = 4_000  # other values in one object
+_CELL = 16  # bytes that any other value counts
 _PLAIN = frozenset((bool, float, int, str, type(None)))
+_TEXT = {str}
 _OWN = frozenset(("_attrs", "_flags", "_item_cache", "_mgr", "_name"))
+_NO_NAME = object()
 _TERMINAL = ("COLUMNS", "LINES")
 _modules = sys.modules
 _fields = vars
@@ -27,13 +29,20 @@ class _OtherError(Exception):
     """Something else may affect the text."""
 
 
-def looks(value, settings):
-    """A fingerprint of `value` with the result of `settings`: equal ones are printed the same.
+def looks(value, settings, known=None):
+    """A fingerprint of `value` with the result of `settings`, or `known` if it is the same.
 
-    None if that cannot be determined cheaply.
+    Objects with the same one are printed the same. None if that cannot be determined cheaply.
     """
     try:
-        return (settings, *_parts(value, *settings[:2]))
+        if known is not None and known.is_certain(value, settings):
+            return known
+        look = _Look(settings)
+        look.read(value)
+        if known is not None and look.found == known.found:
+            known.found, known.plan = look.found, look.plan
+            return known
+        return look
     except interrupt.Interrupted:
         raise
     except BaseException:
@@ -58,7 +67,7 @@ def settings(order):
         main = hasattr(_modules["__main__"], "__file__")
         names = _modules["builtins"].__dict__
         shell = type(names.get("get_ipython")), "__IPYTHON__" in names
-        return (
+        return _SHARED.begin(
             whole,
             edge,
             *dict.items(order),
@@ -112,96 +121,217 @@ def _flat(dicts):
             if type(value) is dict or isinstance(value, dict):
                 dicts.append(value)
             else:
-                yield name, _plain(value)
-
-
-def _parts(value, whole, edge):
-    pandas = _modules["pandas"]
-    kind = type(value)
-    if kind is not pandas.DataFrame and kind is not pandas.Series:
-        raise _OtherError
-    # An instance attribute can replace a method.
-    if not _OWN.issuperset(_fields(value)):
-        raise _OtherError
-    budget = _Budget(whole, edge)
-    manager = value._mgr
-    yield kind
-    *columns, index = manager.axes
-    for labels in columns:
-        yield _all_labels(labels)
-    yield _labels(budget, index)
-    if kind is pandas.Series:
-        yield _plain(value.name)
-        # A series prints it below its values.
-        if getattr(index, "freq", None) is not None:
-            raise _OtherError
-    for block in manager.blocks:
-        yield block.mgr_locs.as_array.tobytes(), _held(budget, block.values)
-
-
-def _all_labels(index):
-    if len(index) > _LABELS:
-        raise _OtherError
-    return _labels(_Budget(_LABELS, 0), index)
-
-
-def _labels(budget, index):
-    kind, pandas = type(index), _modules["pandas"]
-    if kind is pandas.RangeIndex:
-        return kind, index.start, index.stop, index.step, _plain(index.name)
-    if kind in (pandas.Index, pandas.DatetimeIndex, pandas.TimedeltaIndex):
-        return kind, _plain(index.name), _held(budget, index._values)
-    raise _OtherError
-
-
-def _held(budget, values):
-    """The values at both ends of an array, and its type."""
-    kind = type(values)
-    if kind is _modules["numpy"].ndarray:
-        return values.shape, values.dtype.str, *budget.edges(values)
-    if kind is _modules["pandas"].Categorical:
-        labels = _all_labels(values.categories)
-        return kind, bool(values.ordered), labels, _held(budget, values.codes)
-    arrays = _modules["pandas"].arrays
-    if kind in (arrays.DatetimeArray, arrays.StringArray, arrays.TimedeltaArray):
-        return kind, repr(values.dtype), _held(budget, values._ndarray)
-    raise _OtherError
+                yield name, *_plain(value)
 
 
 def _plain(value):
-    if type(value) not in _PLAIN:
+    kind = type(value)
+    if kind not in _PLAIN:
         raise _OtherError
-    return type(value), value
+    # The two zeros are equal, but do not look the same.
+    return kind, repr(value) if kind is float else value
 
 
-class _Budget:
-    """The remaining limit for one object."""
+class _Look:
+    """What an object looks like: a flat list, in which every part determines what the next one is.
 
-    __slots__ = ("bytes", "cells", "edge", "whole")
+    Comparing that takes longest in a run that changes nothing, so there is also a plan for most
+    objects, to find out that all it was read from is as it was.
+    """
 
-    def __init__(self, whole, edge):
-        self.whole, self.edge = whole, edge
-        self.bytes = _BYTES
-        self.cells = _CELLS
+    __slots__ = ("arrays", "axes", "found", "left", "plan")
 
-    def edges(self, array):
-        if array.shape[-1] <= max(self.whole, 2 * self.edge):
-            return (self._copy(array),)
-        return self._copy(array[..., : self.edge]), self._copy(array[..., -self.edge :])
+    def __init__(self, settings):
+        self.found = [settings]
+        self.left = _BYTES
+        self.axes, self.arrays = [], []
+        self.plan = None
 
-    def _copy(self, array):
-        if array.dtype.kind in "biufcmM":
-            self.bytes -= array.nbytes
-            if self.bytes < 0:
+    def is_certain(self, value, settings):
+        """Whether `value` looks like this; False if that takes more than comparing bytes."""
+        if self.plan is None or self.found[0] is not settings:
+            return False
+        kind, name, axes, places, arrays = self.plan
+        if type(value) is not kind or not _OWN.issuperset(_fields(value)):
+            return False
+        if name is not _NO_NAME and value.name is not name:
+            return False
+        manager = value._mgr
+        found = _arrays_of(manager.axes, axes)
+        if found is None:
+            return False
+        blocks = manager.blocks
+        placed = [block.mgr_locs for block in blocks]
+        if len(placed) != len(places) or not all(map(_is, placed, places)):
+            return False
+        found += [block.values for block in blocks]
+        return all(map(_is_held, found, arrays))
+
+    def read(self, value):
+        kind = type(value)
+        if kind is not _SHARED.frame and kind is not _SHARED.series:
+            raise _OtherError
+        # An instance attribute can replace a method.
+        if not _OWN.issuperset(_fields(value)):
+            raise _OtherError
+        manager = value._mgr
+        *columns, index = manager.axes
+        for labels in columns:
+            self.labels(labels)
+        self.index(index)
+        name = _NO_NAME
+        if kind is _SHARED.series:
+            name = value.name
+            self.found += _plain(name)
+            # A series prints it below its values.
+            if type(index) in _SHARED.timed and index.freq is not None:
                 raise _OtherError
-            return array.tobytes()
-        if array.dtype.kind != "O":
+        blocks = manager.blocks
+        self.found += kind, len(columns), len(blocks)
+        for block in blocks:
+            self.found.append(block.mgr_locs.as_array.tobytes())
+            self.held(block.values)
+        if self.axes is not None:
+            places = [block.mgr_locs for block in blocks]
+            self.plan = kind, name, self.axes, places, self.arrays
+
+    def labels(self, index):
+        """All labels of an index, which do not count."""
+        if len(index) > _LABELS:
             raise _OtherError
-        self.cells -= array.size
-        if self.cells < 0:
+        left, self.left = self.left, _BYTES
+        self.index(index)
+        self.left = left
+
+    def index(self, index):
+        kind, name, span = type(index), index.name, None
+        self.found.append(kind)
+        self.found += _plain(name)
+        if kind is _SHARED.range:
+            span = index.start, index.stop, index.step
+            self.found += span
+        elif kind is _SHARED.index or kind in _SHARED.timed:
+            self.held(index._values)
+        else:
             raise _OtherError
-        cells = array.ravel().tolist()
-        kinds = tuple(map(type, cells))
-        if not _PLAIN.issuperset(kinds):
+        self.axes.append((kind, name, span))
+
+    def held(self, values):
+        """The values at both ends of an array, and its type."""
+        kind = type(values)
+        if kind is _SHARED.array:
+            self.ends(values, kind, None)
+        elif kind is _SHARED.categorical:
+            self.found += kind, bool(values.ordered)
+            self.labels(values.categories)
+            self.held(values.codes)
+            self.axes = None
+        elif kind in _SHARED.extensions:
+            self.found += kind, repr(values.dtype)
+            self.ends(values._ndarray, kind, values.dtype)
+        else:
             raise _OtherError
-        return kinds, tuple(cells)
+
+    def ends(self, array, kind, label):
+        shape, dtype = array.shape, array.dtype
+        self.found += shape, dtype
+        is_number = dtype.kind in "biufcmM"
+        if not is_number and dtype.kind != "O":
+            raise _OtherError
+        parts = [array] if shape[-1] <= _SHARED.most else [array[ends] for ends in _SHARED.ends]
+        for part in parts:
+            self.left -= part.nbytes if is_number else part.size * _CELL
+        if self.left < 0:
+            raise _OtherError
+        data = [part.tobytes() for part in parts]
+        cells = None
+        if is_number:
+            self.found += data
+        else:
+            # Their data are addresses, which are unique as long as the cells are held.
+            cells = [part.ravel().tolist() for part in parts]
+            for part in cells:
+                self.cells(part)
+        self.arrays.append((kind, label, dtype, shape, data, cells))
+
+    def cells(self, cells):
+        kinds = set(map(type, cells))
+        if kinds != _TEXT:
+            if not _PLAIN.issuperset(kinds):
+                raise _OtherError
+            # Equal values of other types do not look the same, nor do the two zeros.
+            self.found.append(list(map(type, cells)))
+            if float in kinds and 0.0 in cells:
+                cells = list(map(repr, cells))
+        self.found.append(cells)
+
+
+def _arrays_of(axes, known):
+    """The arrays of labels; None if the axes are not the known ones."""
+    arrays = []
+    # Names are compared by identity: equal ones of other types do not look the same.
+    for index, (kind, name, span) in zip(axes, known, strict=True):
+        if type(index) is not kind or index.name is not name:
+            return None
+        if span is None:
+            arrays.append(index._values)
+        elif (index.start, index.stop, index.step) != span:
+            return None
+    return arrays
+
+
+def _is_held(values, known):
+    """Whether an array has the known type, shape and data."""
+    kind, label, dtype, shape, data, _ = known
+    if type(values) is not kind:
+        return False
+    if label is not None:
+        if values.dtype is not label:
+            return False
+        values = values._ndarray
+    if values.dtype != dtype or values.shape != shape:
+        return False
+    if len(data) == 1:
+        return values.tobytes() == data[0]
+    first, last = _SHARED.ends
+    return values[first].tobytes() == data[0] and values[last].tobytes() == data[1]
+
+
+class _Shared:
+    """What the objects of a harvest share: pandas' types, and which rows are at both ends."""
+
+    __slots__ = (
+        "array",
+        "categorical",
+        "ends",
+        "extensions",
+        "frame",
+        "index",
+        "most",
+        "range",
+        "series",
+        "settings",
+        "timed",
+    )
+
+    def __init__(self):
+        self.settings = ()
+
+    def begin(self, whole, edge, *others):
+        """The settings; the same object as before if they are equal, which compares fast."""
+        pandas = _modules["pandas"]
+        arrays = pandas.arrays
+        self.array, self.categorical = _modules["numpy"].ndarray, pandas.Categorical
+        self.extensions = arrays.DatetimeArray, arrays.StringArray, arrays.TimedeltaArray
+        self.frame, self.series = pandas.DataFrame, pandas.Series
+        self.index, self.range = pandas.Index, pandas.RangeIndex
+        self.timed = pandas.DatetimeIndex, pandas.TimedeltaIndex
+        self.most = max(whole, 2 * edge)
+        self.ends = (..., slice(None, edge)), (..., slice(-edge, None))
+        settings = whole, edge, *others
+        if settings != self.settings:
+            self.settings = settings
+        return self.settings
+
+
+_SHARED = _Shared()

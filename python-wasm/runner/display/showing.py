@@ -3,7 +3,7 @@
 import functools
 import sys
 
-from _belljar.display import drawings, figures, pictures
+from _belljar.display import drawings, figures, pictures, shortcuts
 from _belljar.protocol import guard, hooks
 from _belljar.source import originals
 
@@ -14,6 +14,10 @@ def install():
     hooks.when_imported("matplotlib.backends.backend_agg", _patch_agg)
     hooks.when_imported("matplotlib.figure", _patch_figure)
     hooks.when_imported("matplotlib.pyplot", _patch_pyplot)
+    hooks.when_imported("matplotlib", shortcuts.patch_settings)
+    hooks.when_imported("matplotlib.axis", shortcuts.patch_ticks)
+    hooks.when_imported("matplotlib.font_manager", shortcuts.patch_fonts)
+    hooks.when_imported("matplotlib.markers", shortcuts.patch_markers)
     hooks.when_imported("PIL.Image", _patch_image)
     hooks.when_imported("PIL.ImageFile", pictures.patch)
     hooks.when_imported("pandas", _learn_pandas)
@@ -49,7 +53,7 @@ def _patch_canvas(module):
         figures.saved(self.figure, before, filename, kind, None if args else kwargs)
         return result
 
-    module.FigureCanvasBase.print_figure = _as_part_of(module, print_figure)
+    module.FigureCanvasBase.print_figure = hooks.as_part_of(module, print_figure)
 
 
 def _patch_agg(module):
@@ -73,25 +77,14 @@ def _patch_agg(module):
                 self.draw()
             return method(self)
 
-        return _as_part_of(module, call)
+        return hooks.as_part_of(module, call)
 
     canvas._belljar_due = False
-    canvas.print_png = _as_part_of(module, print_plot)
-    canvas.draw = _as_part_of(module, draw_now)
+    canvas.print_png = hooks.as_part_of(module, print_plot)
+    canvas.draw = hooks.as_part_of(module, draw_now)
     for name in ("get_renderer", "buffer_rgba", "tostring_argb"):
         setattr(canvas, name, drawn_before(getattr(canvas, name)))
     originals.learn()
-
-
-def _as_part_of(module, function):
-    """The function with a file name next to the module.
-
-    matplotlib attributes a warning to the first frame outside of its own directory.
-    """
-    code = function.__code__
-    folder = module.__file__.rpartition("/")[0]
-    function.__code__ = code.replace(co_filename=f"{folder}/{code.co_filename}")
-    return function
 
 
 def _patch_figure(module):
@@ -138,7 +131,7 @@ def _patch_pyplot(module):
         return result
 
     module.show = drawings.STATE.show = show
-    module.savefig = _as_part_of(module, savefig)
+    module.savefig = hooks.as_part_of(module, savefig)
     originals.learn()
 
 

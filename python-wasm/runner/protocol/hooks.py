@@ -39,6 +39,17 @@ def when_imported(name, action):
     action(module)
 
 
+def as_part_of(module, function):
+    """The function with a file name next to the module.
+
+    matplotlib attributes a warning to the first frame outside of its own directory.
+    """
+    code = function.__code__
+    folder = module.__file__.rpartition("/")[0]
+    function.__code__ = code.replace(co_filename=f"{folder}/{code.co_filename}")
+    return function
+
+
 def _act(name, module):
     for action in _waiting.pop(name, ()):
         action(module)

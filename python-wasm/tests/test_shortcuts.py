@@ -5,11 +5,11 @@ import pytest
 SHORT = (
     "import io, datetime, logging, matplotlib\n"
     "import numpy as np\n"
-    "from matplotlib import axis, font_manager, markers, pyplot as plt\n"
+    "from matplotlib import axis, font_manager, markers, pyplot as plt, text\n"
     "logging.disable()\n"
     "x = np.linspace(0.1, 10, 50)\n"
     "SHORT = [(matplotlib.RcParams, '__getitem__'), (markers.MarkerStyle, '__init__'),\n"
-    "         (font_manager.FontManager, '_find_fonts_by_props'),\n"
+    "         (font_manager.FontManager, '_find_fonts_by_props'), (text.Text, '_get_layout'),\n"
     "         (axis.Axis, 'get_major_ticks'), (axis.Axis, 'get_minor_ticks')]\n"
     "def usual():\n"
     "    for owner, name in SHORT: setattr(owner, name, getattr(owner, name).__wrapped__)\n"
@@ -128,3 +128,37 @@ def test_markers_that_change_are_copied_whole(runs):
         "          turned.get_user_transform() is None, copy._path is named._path]"
     )
     assert done.value() == [False, True, False, True], done.stderr
+
+
+def test_a_changed_text_is_laid_out_again(runs):
+    done = runs(
+        SHORT + "fig = plt.figure()\n"
+        "label = fig.text(0.5, 0.5, 'two\\nlines')\n"
+        "usual_layout = text.Text._get_layout.__wrapped__\n"
+        "fig.canvas.draw()\n"
+        "renderer = fig.canvas.get_renderer()\n"
+        "def same():\n"
+        "    one, two = label._get_layout(renderer), usual_layout(label, renderer)\n"
+        "    return [one[0].bounds == two[0].bounds, one[1:] == two[1:]]\n"
+        "found = [same()]\n"
+        "for change in (\n"
+        "    dict(text='other'), dict(fontsize=20), dict(rotation=30), dict(ha='right'),\n"
+        "    dict(va='top'), dict(text='a\\nb\\nc'), dict(ma='right'), dict(linespacing=3),\n"
+        "    dict(family='monospace'), dict(weight='bold'), dict(rotation_mode='anchor'),\n"
+        "    dict(text='$x^2$'), dict(text='x'), dict(wrap=True),\n"
+        "):\n"
+        "    label.set(**change)\n"
+        "    found.append(same())\n"
+        "fig.set_dpi(50)\n"
+        "found.append(same())\n"
+        "label.set_family('serif')\n"
+        "found.append(same())\n"
+        "matplotlib.rcParams['font.serif'] = ['cmr10']\n"
+        "found.append(same())\n"
+        "bounds, lines, _ = label._get_layout(renderer)\n"
+        "lines.clear()\n"
+        "label.set_wrap(False)\n"
+        "label._get_layout(renderer)[1].clear()\n"
+        "result = [all(map(all, found)), len(found), len(label._get_layout(renderer)[1])]"
+    )
+    assert done.value() == [True, 18, 1], done.stderr

@@ -1,4 +1,4 @@
-"""Lets matplotlib do less for the same drawing: reading settings, copying markers, finding fonts.
+"""Lets matplotlib do less for the same drawing: ticks, markers, fonts, layouts of texts, settings.
 
 A line plot has 22 ticks of five artists each. Making and drawing them reads 3,900 settings, copies
 54 markers and looks for the fonts of 80 texts, which was a fifth of the plot's time. The drawing is
@@ -8,6 +8,7 @@ the same, pixel for pixel.
 import enum
 import functools
 import os
+import sys
 import types
 import weakref
 from itertools import repeat as _repeat
@@ -15,7 +16,12 @@ from itertools import repeat as _repeat
 from _belljar.protocol import hooks
 
 _PLAIN = frozenset((bool, float, int, str, tuple, type(None), types.FunctionType))
-_MOST = 256  # remembered fonts of a manager
+_MOST = 256  # remembered fonts of a manager, and texts of a renderer
+_AGG = "matplotlib.backends.backend_agg"
+_LAYOUT = (
+    "_rotation _rotation_mode _horizontalalignment _verticalalignment _multialignment _linespacing"
+).split()
+_modules = sys.modules
 _FONT_SETTINGS = tuple(
     f"font.{name}"
     for name in (
@@ -58,6 +64,63 @@ def patch_markers(module):
     marker_class.__init__ = hooks.as_part_of(module, make)
 
 
+def _all_fonts(library, manager):
+    """What the choice of a font depends on besides its properties."""
+    settings = map(_read, _repeat(library.rcParams), _FONT_SETTINGS)
+    return (
+        *[tuple(value) if type(value) is list else value for value in settings],
+        len(manager.ttflist),
+        len(manager.afmlist),
+        os.getenv("MPL_IGNORE_SYSTEM_FONTS"),
+    )
+
+
+def patch_layout(module):
+    """For `matplotlib.text`: a plain text is laid out once by a renderer.
+
+    A tick's label is laid out to place the axis' label, to place the title, and to be drawn.
+    """
+    usual = module.Text._get_layout
+    text_class, plain = module.Text, module.FontProperties
+    found = weakref.WeakKeyDictionary()
+
+    @functools.wraps(usual)
+    def _get_layout(self, renderer):
+        held = self.__dict__
+        text, font = held["_text"], held["_fontproperties"]
+        if (
+            type(self) is not text_class
+            or type(text) is not str
+            or "$" in text
+            or type(font) is not plain
+            or held["_wrap"]
+            or held["_usetex"]
+            or held["_transform_rotates_text"]
+            or type(renderer) is not getattr(_modules.get(_AGG), "RendererAgg", None)
+        ):
+            return usual(self, renderer)
+        key = (
+            text,
+            self.get_figure(root=True).dpi,
+            renderer.dpi,
+            *map(held.get, _LAYOUT),
+            *font.__dict__.values(),
+            *_all_fonts(module.mpl, module.fontManager),
+        )
+        kept = found.get(renderer)
+        if kept is None:
+            kept = found[renderer] = {}
+        layout = kept.get(key)
+        if layout is None:
+            if len(kept) >= _MOST:
+                kept.clear()
+            layout = kept[key] = usual(self, renderer)
+        bounds, lines, box = layout
+        return bounds, lines.copy(), box
+
+    module.Text._get_layout = hooks.as_part_of(module, _get_layout)
+
+
 def patch_fonts(module):
     """For `matplotlib.font_manager`: the fonts of a text are looked for once."""
     usual = module.FontManager._find_fonts_by_props
@@ -68,15 +131,8 @@ def patch_fonts(module):
     def _find_fonts_by_props(self, prop, *args, **kwargs):
         if type(prop) is not plain or args or kwargs:
             return usual(self, prop, *args, **kwargs)
-        settings = map(_read, _repeat(module.mpl.rcParams), _FONT_SETTINGS)
-        key = (
-            # As they are compared by the usual cache, which this one must not outlive.
-            *prop.__dict__.values(),
-            *[tuple(value) if type(value) is list else value for value in settings],
-            len(self.ttflist),
-            len(self.afmlist),
-            os.getenv("MPL_IGNORE_SYSTEM_FONTS"),
-        )
+        # As they are compared by the usual cache, which this one must not outlive.
+        key = (*prop.__dict__.values(), *_all_fonts(module.mpl, self))
         kept = found.get(self)
         if kept is None:
             kept = found[self] = {}

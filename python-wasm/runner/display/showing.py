@@ -18,6 +18,7 @@ def install():
     hooks.when_imported("matplotlib.axis", shortcuts.patch_ticks)
     hooks.when_imported("matplotlib.font_manager", shortcuts.patch_fonts)
     hooks.when_imported("matplotlib.markers", shortcuts.patch_markers)
+    hooks.when_imported("matplotlib.text", shortcuts.patch_layout)
     hooks.when_imported("PIL.Image", _patch_image)
     hooks.when_imported("PIL.ImageFile", pictures.patch)
     hooks.when_imported("pandas", _learn_pandas)

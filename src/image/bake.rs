@@ -1,5 +1,6 @@
 //! Bakes an image: boots an instance, runs a recipe in it, and saves its memory.
 
+mod compile;
 mod extensions;
 mod immortal;
 mod inittab;
@@ -29,11 +30,12 @@ use crate::sandbox::{
 };
 use crate::util::progress::{Progress, Stage, Step};
 
+pub(super) use compile::Compiler;
 pub(super) use extensions::NativeModule;
 pub use packages::{BuiltPackage, PackageBuilder};
 pub(super) use packages::{
-    LockedPackage, Shop, StoredRecipe, are_here, are_packed, check_files, check_names, fetch,
-    fetch_wheels, native_modules, open, pack, package_file, package_name, read_lock, remove,
+    Files, LockedPackage, Shop, StoredRecipe, are_here, are_packed, check_files, check_names,
+    fetch, fetch_wheels, native_modules, open, pack, package_file, package_name, read_lock, remove,
 };
 
 /// The build of one image.

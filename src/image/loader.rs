@@ -266,7 +266,7 @@ impl ImageStore {
         contents.check(name)?;
         let key = contents.key_of(recipe);
         let packages = &contents.packages[..];
-        let packed = self.pack(name, &contents, anew)?;
+        let packed = self.pack(factory, name, &contents, anew)?;
         let package_file = bake::package_name(packages);
         let complete = |image: Image, extensions| Image {
             packages: packed.clone(),
@@ -347,6 +347,7 @@ impl ImageStore {
     /// of its bases, and checks them: an image on a base with packages is only loaded by its name.
     fn pack(
         &self,
+        factory: &Factory,
         name: &str,
         contents: &Contents,
         anew: bool,
@@ -359,7 +360,27 @@ impl ImageStore {
             }
             bake::check_files(&self.cache, name, &contents.packages, &contents.added)?;
         }
-        bake::pack(&self.cache, name, &contents.packages, &*self.progress)
+        let compile = |files: &bake::Files| -> Result<bake::Files, BakeError> {
+            factory.ensure(Tier::Core)?;
+            let compiler = bake::Compiler {
+                factory,
+                boot: self.boot()?,
+                library: self.artifact.open()?,
+                cache: &self.cache,
+                progress: &*self.progress,
+            };
+            loop {
+                match compiler.compile(name, files) {
+                    Err(BakeError::Missing { missing, .. })
+                        if factory.tier_of(missing.0.open) < Some(missing.0.needs) =>
+                    {
+                        factory.ensure_of(missing.0.needs, missing.0.open)?;
+                    }
+                    compiled => return compiled,
+                }
+            }
+        };
+        bake::pack(&self.cache, name, &contents.packages, &*self.progress, compile)
     }
 
     /// Returns the native code of an image's extensions, and has the factory load code that is open

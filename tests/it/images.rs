@@ -125,6 +125,67 @@ fn with_packages() {
     assert!(chain(&error).contains("its hashes are not those"), "{}", chain(&error));
 }
 
+const BREWED: &str = "\
+def brew(cup):
+    '''A docstring that is long enough.'''
+    return cup / 0
+";
+
+/// A module that was not imported when the image was made is loaded, and not compiled.
+#[test]
+fn modules_of_packages_are_compiled_with_the_image() {
+    let own = own();
+    let (runtime, dir) = &*own;
+    let folder = tempfile::tempdir().unwrap();
+    let more = [("pot/brewed.py", BREWED), ("pot/template.py", "{{ name }} = (\n")];
+    wheel(folder.path(), ("pot", "1.0"), "NAME = 'pot'\n", &more);
+    let path = folder.path().join("pot.toml");
+    let text = "name = \"pot\"\nbase = \"core\"\nwheels = [\"pot-1.0-py3-none-any.whl\"]\n";
+    fs::write(&path, text).unwrap();
+    runtime.images().build(&path).unwrap_or_else(|e| panic!("{}", chain(&e)));
+    let run = |code: &str| run_on(runtime, Request::new(code).image("pot")).outcome;
+    let code = "import importlib.machinery, importlib.util, inspect, linecache, os
+def refused(*_): raise AssertionError('compiled')
+kept = importlib.machinery.SourceFileLoader.source_to_code
+importlib.machinery.SourceFileLoader.source_to_code = refused
+import pot.brewed
+importlib.machinery.SourceFileLoader.source_to_code = kept
+print(pot.__file__, pot.brewed.__file__, pot.brewed.__spec__.cached)
+print(pot.brewed.brew.__code__.co_filename, inspect.getsource(pot.brewed.brew).count('\\n'))
+print(pot.brewed.brew.__doc__)
+try: import pot.template
+except SyntaxError as e: print(e.filename, e.lineno)
+head = open(pot.brewed.__spec__.cached, 'rb').read(16)
+print(head[4], head[8:] == importlib.util.source_hash(open(pot.brewed.__file__, 'rb').read()))
+print(os.listdir('/packages/pot/__pycache__'))
+pot.brewed.brew(1)
+";
+    let outcome = run(code);
+    assert_eq!(
+        outcome.stdout,
+        "/packages/pot/__init__.py /packages/pot/brewed.py \
+         /packages/pot/__pycache__/brewed.cpython-315.pyc\n\
+         /packages/pot/brewed.py 3\nA docstring that is long enough.\n/packages/pot/template.py 1\n\
+         1 True\n['__init__.cpython-315.pyc', 'brewed.cpython-315.pyc']\n"
+    );
+    assert!(outcome.stderr.contains("/packages/pot/brewed.py\", line 3, in brew"), "{outcome:?}");
+    assert!(outcome.stderr.contains("return cup / 0"), "{outcome:?}");
+
+    // The code is the same in another cache.
+    let packed = |cache: &Path| -> Vec<Vec<u8>> {
+        let files = fs::read_dir(cache.join("packages")).unwrap().map(|file| file.unwrap().path());
+        let of_pot = |file: &Vec<u8>| file.windows(13).any(|part| part == b"pot/brewed.py");
+        files.map(|file| fs::read(file).unwrap()).filter(of_pot).collect()
+    };
+    let other = crate::caches::copy_of_the_shared_one();
+    let second = Runtime::builder().environment().cache(other.path()).build().unwrap();
+    second.images().build(&path).unwrap();
+    let (first, second) = (packed(dir.path()), packed(other.path()));
+    assert!(first.len() == 1 && first == second);
+    runtime.images().remove("pot").unwrap();
+    assert!(packed(dir.path()).is_empty());
+}
+
 #[test]
 fn an_image_keeps_what_its_code_did_to_modules() {
     let own = own();

@@ -17,7 +17,7 @@ use super::extensions::NativeModule;
 use crate::artifact::cache::pip::{self, PipError};
 use crate::artifact::cache::seal::{self, hash_bytes, hash_file};
 use crate::artifact::cache::{Cache, CacheError, create_atomically, create_sealed, not_upgraded};
-use crate::artifact::read_archive;
+use crate::artifact::{PINS, read_archive};
 use crate::image::error::BakeError;
 use crate::image::recipe::Recipe;
 use crate::limits::MAX_WHEEL;
@@ -419,9 +419,10 @@ fn download(
 /// Cache directory of packed packages.
 const PACKAGES: &str = "packages";
 
-/// Returns the name of the packed file, if there are packages.
+/// Returns the name of the packed file, if there are packages. Its code is the interpreter's.
 pub(crate) fn package_name(packages: &[LockedPackage]) -> Option<String> {
-    let hashes: String = packages.iter().map(|p| p.sha256.as_str()).collect();
+    let mut hashes: String = packages.iter().map(|p| p.sha256.as_str()).collect();
+    hashes.push_str(&PINS.files.module.sha256);
     (!packages.is_empty()).then(|| hash_bytes(hashes.as_bytes())[..16].to_owned())
 }
 
@@ -435,12 +436,14 @@ fn earlier_directory(cache: &Cache, name: &str) -> PathBuf {
     cache.path(PACKAGES).join(name)
 }
 
-/// Opens the packages as one packed file in the cache, and creates the file if it is missing.
+/// Opens the packages as one packed file in the cache, and creates the file if it is missing, with
+/// the code of their modules, which `compile` returns.
 pub(crate) fn pack(
     cache: &Cache,
     image: &str,
     packages: &[LockedPackage],
     progress: &dyn Progress,
+    compile: impl FnOnce(&Files) -> Result<Files, BakeError>,
 ) -> Result<Option<Arc<Packed>>, BakeError> {
     let Some(name) = package_name(packages) else {
         return Ok(None);
@@ -460,6 +463,8 @@ pub(crate) fn pack(
             let mut files = files_of(cache, image, packages)?;
             // They are linked, and not imported from files.
             files.retain(|path, _| NativeModule::name_of(path).is_none());
+            let mut code = compile(&files)?;
+            files.append(&mut code);
             create_sealed(&path, |file| Packed::pack(&files, file))?;
         }
     }
@@ -503,12 +508,11 @@ pub(crate) fn remove(cache: &Cache, name: &str) -> Result<(), CacheError> {
     }
 }
 
+/// Files of packages, by path.
+pub(crate) type Files = BTreeMap<String, Vec<u8>>;
+
 /// Returns the files of all packages, by path.
-fn files_of(
-    cache: &Cache,
-    image: &str,
-    packages: &[LockedPackage],
-) -> Result<BTreeMap<String, Vec<u8>>, BakeError> {
+fn files_of(cache: &Cache, image: &str, packages: &[LockedPackage]) -> Result<Files, BakeError> {
     let mut files = BTreeMap::new();
     for package in packages {
         let unusable = |why: String| BakeError::Package {
@@ -593,13 +597,18 @@ mod tests {
     use crate::util::hint::Hint;
     use crate::util::progress::Silent;
 
+    /// Compiles no modules.
+    fn none(_: &Files) -> Result<Files, BakeError> {
+        Ok(Files::new())
+    }
+
     #[test]
     fn a_pure_package_with_a_native_module_is_refused() {
         let dir = tempfile::tempdir().unwrap();
         let cache = Cache::open(Some(dir.path().to_owned())).unwrap();
         let path = "tea/cup.cpython-315-belljar_wasm32.wasm".to_owned();
         let pure = package_with(&cache, &[path]);
-        let error = pack(&cache, "own", std::slice::from_ref(&pure), &Silent).unwrap_err();
+        let error = pack(&cache, "own", std::slice::from_ref(&pure), &Silent, none).unwrap_err();
         assert!(error.to_string().contains("has the native module tea/cup."), "{error}");
         let native = LockedPackage {
             file: format!("tea-1-cp315-cp315{}", TAGS[1]),
@@ -719,7 +728,7 @@ mod tests {
             for image in ["a", "b", "c", "d"] {
                 scope.spawn(|| {
                     barrier.wait();
-                    let packed = pack(&cache, image, &packages, &Silent).unwrap().unwrap();
+                    let packed = pack(&cache, image, &packages, &Silent, none).unwrap().unwrap();
                     let tea = packed.lookup(0, "tea").unwrap();
                     assert_eq!((0..).map_while(|at| packed.entry(tea, at)).count(), 200);
                 });
@@ -754,7 +763,7 @@ mod tests {
         let earlier = earlier_directory(&cache, &package_name(&packages).unwrap());
         fs::create_dir_all(earlier.join("tea")).unwrap();
         fs::write(earlier.join("tea/0.py"), "x = 1").unwrap();
-        let packed = pack(&cache, "own", &packages, &Silent).unwrap().unwrap();
+        let packed = pack(&cache, "own", &packages, &Silent, none).unwrap().unwrap();
         let tea = packed.lookup(0, "tea").unwrap();
         let mut bytes = [0; 9];
         let file = packed.lookup(tea, "0.py").unwrap();

@@ -1,5 +1,7 @@
 //! Compares functions of the Python module with those that replace them.
 
+mod bytes;
+
 use std::fs;
 
 use belljar_passes::replaced_functions;
@@ -41,12 +43,42 @@ impl Functions {
         for (address, bytes) in data {
             memory[address - PAGE..][..bytes.len()].copy_from_slice(bytes);
         }
+        self.run(name, arguments);
+        &self.memory.data(&self.store)[PAGE..PAGES as usize * PAGE]
+    }
+
+    /// Calls a function, and returns its result.
+    fn run(&mut self, name: &str, arguments: &[usize]) -> Option<i32> {
         let arguments: Vec<Val> =
             arguments.iter().map(|&value| Val::I32((value as u32).cast_signed())).collect();
         let function = self.instance.get_func(&mut self.store, name).unwrap();
-        function.call(&mut self.store, &arguments, &mut []).unwrap();
-        &self.memory.data(&self.store)[PAGE..PAGES as usize * PAGE]
+        let mut results = vec![Val::I32(0); function.ty(&self.store).results().len()];
+        function.call(&mut self.store, &arguments, &mut results).unwrap();
+        results.first().and_then(Val::i32)
     }
+
+    fn memory(&mut self) -> &mut [u8] {
+        self.memory.data_mut(&mut self.store)
+    }
+
+    fn write(&mut self, address: usize, bytes: &[u8]) {
+        self.memory()[address..][..bytes.len()].copy_from_slice(bytes);
+    }
+}
+
+/// The Python module as it is in the artifact.
+fn python_module() -> Vec<u8> {
+    fs::read(Runtime::builder().environment().artifact_module().unwrap()).unwrap()
+}
+
+/// Functions of the Python module, and those that replace them, in memories of the same size, which
+/// is at least `pages`.
+fn old_and_new(module: &[u8], names: &[&str], pages: u32) -> [Functions; 2] {
+    let mut both =
+        replaced_functions(module, names, pages).unwrap().map(|module| Functions::new(&module));
+    let [old, new] = both.each_mut().map(|functions| functions.memory().len() / PAGE);
+    both[0].memory.grow(&mut both[0].store, (new - old) as u64).unwrap();
+    both
 }
 
 fn random_numbers() -> impl FnMut() -> u64 {
@@ -174,8 +206,6 @@ fn arrays(kind: &Kind, count: usize, random: &mut impl FnMut() -> u64) -> Vec<Ve
 /// numpy's sorts give the same bits, for each kind of number, length and order.
 #[test]
 fn sorts_are_those_of_numpy() {
-    let module = Runtime::builder().environment().artifact_module().unwrap();
-    let module = fs::read(module).unwrap();
     let names = KINDS.iter().flat_map(|Kind { name, tag, .. }| {
         [
             format!("int quicksort_<{tag}, {name}, false>({name}*, long)"),
@@ -184,8 +214,7 @@ fn sorts_are_those_of_numpy() {
     });
     let names: Vec<String> = names.collect();
     let wanted: Vec<&str> = names.iter().map(String::as_str).collect();
-    let [mut old, mut new] =
-        replaced_functions(&module, &wanted, PAGES).unwrap().map(|module| Functions::new(&module));
+    let [mut old, mut new] = old_and_new(&python_module(), &wanted, PAGES);
     let mut random = random_numbers();
     let lengths = (0..40).chain([63, 64, 65, 100, 129, 150, 200, 257, 1_000, 5_000, 20_000]);
     let mut exchanged = 0;

@@ -63,6 +63,7 @@ const FILES: &[Source<'_>] = &[
     argsort(LONG_LONG),
     argsort(LONG),
     argsort(INT),
+    BYTES,
 ];
 
 const fn sort(words: Words<'static>) -> Source<'static> {
@@ -80,6 +81,12 @@ const fn argsort(words: Words<'static>) -> Source<'static> {
         words,
     }
 }
+
+const BYTES: Source<'_> = Source {
+    name: "bytes",
+    text: include_str!("replace/bytes.wat"),
+    words: &[],
+};
 
 /// Words of a type of numbers, by the size of a number in bits.
 macro_rules! words {

@@ -25,6 +25,8 @@ pub(crate) use foreign::compile_foreign;
 #[cfg(feature = "compile")]
 pub(crate) use modules::left_out;
 pub(crate) use modules::{modules_of, tier_of};
+#[cfg(test)]
+pub(crate) use split::split;
 pub(crate) use split::{PAGE, STACK_POINTER};
 #[cfg(feature = "compile")]
 pub(crate) use target::TargetCompiler;

@@ -1,6 +1,7 @@
 //! Compares functions of the Python module with those that replace them.
 
 mod bytes;
+mod zlib;
 
 use std::fs;
 
@@ -63,6 +64,10 @@ impl Functions {
 
     fn write(&mut self, address: usize, bytes: &[u8]) {
         self.memory()[address..][..bytes.len()].copy_from_slice(bytes);
+    }
+
+    fn read_u32(&mut self, address: usize) -> u32 {
+        u32::from_le_bytes(self.memory()[address..][..4].try_into().unwrap())
     }
 }
 

@@ -64,6 +64,9 @@ const FILES: &[Source<'_>] = &[
     argsort(LONG),
     argsort(INT),
     BYTES,
+    LONGEST_MATCH,
+    INFLATE_FAST,
+    ADLER32,
 ];
 
 const fn sort(words: Words<'static>) -> Source<'static> {
@@ -86,6 +89,78 @@ const BYTES: Source<'_> = Source {
     name: "bytes",
     text: include_str!("replace/bytes.wat"),
     words: &[],
+};
+
+const LONGEST_MATCH: Source<'_> = Source {
+    name: "longest_match",
+    text: include_str!("replace/longest_match.wat"),
+    words: &[],
+};
+
+const ADLER32: Source<'_> = Source {
+    name: "adler32",
+    text: include_str!("replace/adler32.wat"),
+    words: &[],
+};
+
+const INFLATE_FAST: Source<'_> = Source {
+    name: "inflate_fast",
+    text: include_str!("replace/inflate_fast.wat"),
+    // Words may contain those after them.
+    words: &[
+        (
+            "fill",
+            "(local.set $hold
+               (i64.or (local.get $hold) (i64.shl (i64.load (local.get $in)) (local.get $bits))))
+             (local.set $in
+               (i32.add (local.get $in)
+                 (i32.wrap_i64
+                   (i64.shr_u (i64.sub (i64.const 63) (local.get $bits)) (i64.const 3)))))
+             (local.set $bits (i64.or (local.get $bits) (i64.const 56)))",
+        ),
+        (
+            "literal",
+            "(i32.store8 (local.get $out) (i32.shr_u (local.get $code) (i32.const 16)))
+             (local.set $out (i32.add (local.get $out) (i32.const 1)))
+             {take}",
+        ),
+        (
+            "take",
+            "(local.set $bits (i64.sub (local.get $bits) {size}))
+             (local.set $hold (i64.shr_u (local.get $hold) {size}))",
+        ),
+        (
+            "size",
+            "(i64.extend_i32_u
+               (i32.and (i32.shr_u (local.get $code) (i32.const 8)) (i32.const 15)))",
+        ),
+        (
+            "take more",
+            "(local.set $bits (i64.sub (local.get $bits) {size of more}))
+             (local.set $hold (i64.shr_u (local.get $hold) {size of more}))",
+        ),
+        ("size of more", "(i64.extend_i32_u (i32.and (local.get $code) (i32.const 15)))"),
+        (
+            "value",
+            "(i32.add (i32.shr_u (local.get $code) (i32.const 16))
+               (i32.and (i32.wrap_i64 (local.get $hold))
+                 (i32.sub
+                   (i32.shl (i32.const 1) (i32.and (local.get $code) (i32.const 15)))
+                   (i32.const 1))))",
+        ),
+        (
+            "length code",
+            "(i32.load (i32.add (local.get $lengths)
+               (i32.shl (i32.and (i32.wrap_i64 (local.get $hold)) (local.get $length_mask))
+                 (i32.const 2))))",
+        ),
+        (
+            "distance code",
+            "(i32.load (i32.add (local.get $distances)
+               (i32.shl (i32.and (i32.wrap_i64 (local.get $hold)) (local.get $distance_mask))
+                 (i32.const 2))))",
+        ),
+    ],
 };
 
 /// Words of a type of numbers, by the size of a number in bits.

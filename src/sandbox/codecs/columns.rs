@@ -258,7 +258,9 @@ impl Texts {
             }
         };
         let mut part = self.cursor.take(input, rest.min(STEP_BYTES))?;
-        if self.is_text && let Err(error) = str::from_utf8(part) {
+        if self.is_text
+            && let Err(error) = str::from_utf8(part)
+        {
             if error.error_len().is_some() || part.len() == rest {
                 return Err(Broken);
             }

@@ -118,6 +118,53 @@ def test_a_new_font_is_found(runs):
     ]
 
 
+def test_a_removed_font_is_not_found_after_another_is_added(runs):
+    done = runs(
+        SHORT + "import shutil\n"
+        "known = font_manager.fontManager\n"
+        "path = shutil.copy(font_manager.findfont('DejaVu Serif'), 'ours.ttf')\n"
+        "label = plt.figure().text(0, 0, 'a', family='cmr10')\n"
+        "renderer = label.figure.canvas.get_renderer()\n"
+        "usual_layout = text.Text._get_layout.__wrapped__\n"
+        "def look():\n"
+        "    fonts = known._find_fonts_by_props(label.get_fontproperties())\n"
+        "    layout = label._get_layout(renderer)\n"
+        "    same = layout[1:] == usual_layout(label, renderer)[1:]\n"
+        "    return [str(fonts[0]).rpartition('/')[2], same]\n"
+        "before, count = look(), len(known.ttflist)\n"
+        "known.ttflist.remove(next(font for font in known.ttflist if font.name == 'cmr10'))\n"
+        "known.addfont(path)\n"
+        "del known.ttflist[count:]\n"
+        "result = [before, look()]"
+    )
+    assert done.value() == [["cmr10.ttf", True], ["DejaVuSans.ttf", True]], done.stderr
+
+
+@pytest.mark.parametrize("family", ["'No Such'", "['No Such', 'serif']", "'cmr10'"])
+def test_matplotlib_warns_of_missing_fonts_as_often(runs, family):
+    done = runs(
+        SHORT + "logging.disable(logging.NOTSET)\n"
+        "said = []\n"
+        "class Handler(logging.Handler):\n"
+        "    def emit(self, record): said.append(record.getMessage())\n"
+        "logging.getLogger('matplotlib').addHandler(Handler())\n"
+        "def draw():\n"
+        "    plt.figure().text(0.5, 0.5, 'a')\n"
+        "    plt.plot([1, 2, 3])\n"
+        "    plt.gcf().canvas.draw()\n"
+        f"matplotlib.rcParams['font.family'] = {family}\n"
+        "drawn()\n"
+        "said.clear()\n"
+        "drawn()\n"
+        "short = said.copy()\n"
+        "said.clear()\n"
+        "usual()\n"
+        "drawn()\n"
+        "result = [short == said, any('No Such' in one for one in said)]"
+    )
+    assert done.value() == [True, "No Such" in family], done.stderr
+
+
 def test_markers_that_change_are_copied_whole(runs):
     done = runs(
         SHORT + "own = markers.MarkerStyle(matplotlib.path.Path([[0, 0], [1, 1]]))\n"

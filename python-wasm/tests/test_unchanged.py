@@ -103,6 +103,40 @@ def _method(namespace):
     object.__setattr__(namespace["frame"], "to_string", lambda **_: "mine")
 
 
+def _others():
+    """Objects with more labels and categories than rows that are printed, and with times."""
+    days = pd.DatetimeIndex(["2024-01-01", "2024-01-02", "2024-01-03"])
+    kinds = pd.Categorical.from_codes([25] * 100, [f"k{number}" for number in range(80)])
+    return {
+        "wide": pd.DataFrame(np.zeros((2, 80)), columns=[f"c{number}" for number in range(80)]),
+        "kinds": pd.Series(kinds),
+        "days": pd.Series(range(3), index=days),
+        "spans": pd.Series(range(3), index=days - days[0]),
+    }
+
+
+def _column(name):
+    def change(namespace):
+        namespace["wide"] = namespace["wide"].rename(columns={name: "XX"})
+        return "wide"
+
+    return change
+
+
+def _category(namespace):
+    namespace["kinds"] = namespace["kinds"].cat.rename_categories({"k25": "XX"})
+    return "kinds"
+
+
+def _frequency(name):
+    def change(namespace):
+        namespace[name].index.freq = "D"
+        return name
+
+    return change
+
+
+# By what changes, in the object whose name they return, or in `frame`.
 CHANGES = {
     "a cell, by another name": _alias,
     "a cell, in the array below": _array,
@@ -119,17 +153,24 @@ CHANGES = {
     "a method of its own": _method,
     "a label, in the array below": _label,
     "the order": lambda ns: ns.update(frame=ns["frame"].iloc[::-1]),
+    "a label of 80, near the first": _column("c6"),
+    "a label of 80, in the middle": _column("c40"),
+    "a category of 80": _category,
+    "the frequency of times, in place": _frequency("days"),
+    "the frequency of time spans, in place": _frequency("spans"),
 }
 
 
 @pytest.mark.parametrize("change", CHANGES.values(), ids=list(CHANGES))
 @pytest.mark.parametrize("rows", [20, 1_000])
 def test_what_changed_is_printed_again(told, change, rows):
-    namespace = {"frame": table(rows), "series": pd.Series([1, 2])}
-    told(namespace)
-    change(namespace)
-    assert "frame" in told(namespace)
-    assert "series" not in told(namespace)
+    namespace = {"frame": table(rows), "series": pd.Series([1, 2]), **_others()}
+    with pd.option_context("display.max_columns", None):
+        told(namespace)
+        assert told(namespace) == []
+        name = change(namespace) or "frame"
+        assert name in told(namespace)
+        assert "series" not in told(namespace)
 
 
 def test_labels_of_rows_are_read_where_they_are_held(told):
@@ -184,6 +225,20 @@ def test_a_host_that_takes_no_more_gets_as_many_as_fit(door, monkeypatch):
         door.frames.clear()
         frames.harvest(namespace, ORDER, lambda _: False, True)
         assert [one["name"] for one in door.of("d")] == list(namespace)
+
+
+def test_a_frame_that_the_host_refuses_costs_only_itself(door, monkeypatch):
+    monkeypatch.setattr(frames, "_TOLD", {})
+    namespace = {"first": table(3), "large": table(), "last": table(3)}
+    frames.harvest(namespace, ORDER, lambda _: False, True)
+    # With the byte that precedes it, the large one is just too long.
+    door.most = max(len(frame) for _, frame in frames._TOLD.values())
+    door.frames.clear()
+    frames.harvest(namespace, ORDER, lambda _: False, True)
+    assert [one["name"] for one in door.of("d")] == ["first", "last"]
+    assert [one["message"] for one in door.of("w")] == [
+        "The pandas object `large` cannot be shown: RuntimeError: the host refuses"
+    ]
 
 
 def test_printing_one_may_change_the_next(door, monkeypatch):

@@ -376,7 +376,7 @@ impl ImageStore {
                     {
                         factory.ensure_of(missing.0.needs, missing.0.open)?;
                     }
-                    compiled => return compiled,
+                    made => return made,
                 }
             }
         };

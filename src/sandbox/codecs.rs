@@ -123,13 +123,14 @@ pub(super) async fn answer(
         return Ok(None);
     };
     let control = caller.data().control.clone();
+    fuel::charge(caller, CALL_FUEL).await?;
     let to = allocate(caller, order.room as u32).await?;
     if to == 0 {
         return Ok(None);
     }
     // Paid before the work, so that a run without fuel does not begin it, but not for room that the
     // guest cannot have.
-    fuel::charge(caller, CALL_FUEL + BYTE_FUEL * (data + order.size) as u64).await?;
+    fuel::charge(caller, BYTE_FUEL * (data + order.size) as u64).await?;
     let mut written = 0;
     while !control.is_interrupted() {
         let bytes = memory.data_mut(&mut *caller);

@@ -6,12 +6,10 @@ import zipfile
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
-from recipe import inside
+from recipe import STATIC, inside
 from toolchain import BuildError, run_logged
 
 METADATA = "Metadata-Version: 2.1\nName: {name}\nVersion: {version}\n"
-# The folder of the static libraries.
-STATIC = "static"
 
 
 def build(plan, environment, work, log):
@@ -39,7 +37,8 @@ def archive(plan, environment, work, log):
         objects = work / f"static-{number}"
         made = compile_files(plan, static, objects, environment, work, log)
         libraries.setdefault(static["name"], []).extend(made)
-    (work / STATIC).mkdir()
+    if libraries:
+        (work / STATIC).mkdir()
     for name, objects in libraries.items():
         command = [environment["AR"], "rcs", work / STATIC / f"lib{name}.a", *objects]
         run_logged(command, work, environment, log)

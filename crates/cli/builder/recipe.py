@@ -26,6 +26,10 @@ def plain_name(name):
     return re.sub(r"(?<=.)[-_.]+", "-", name).lower()
 
 
+# The folder of the static libraries.
+STATIC = "static"
+
+
 class NoSourceError(BuildError):
     """The package index has no source distribution of the package."""
 
@@ -40,7 +44,9 @@ class Plan:
         # SHA-256 that the source must have, if given.
         self.expected = None
         version = self.version
-        pinned = version is not None and values.get("version") == version
+        # The version that the recipe is for.
+        self.written_for = values.get("version")
+        pinned = version is not None and self.written_for == version
         if values.get("module") and not pinned:
             raise BuildError(
                 f"the recipe of {name} builds version {values.get('version')}, not {version}"
@@ -79,6 +85,11 @@ class Plan:
         for extra in self.sources:
             if "folder" not in extra:
                 raise BuildError(f"a source in the recipe of {self.name} has no folder")
+            if inside(work, extra["folder"]).is_relative_to(inside(work, STATIC)):
+                raise BuildError(
+                    f"a source in the recipe of {self.name} has the folder {STATIC}, which is that "
+                    "of the static libraries; give another name"
+                )
             if "url" in extra and "sha256" in extra:
                 archive = download(extra["url"], extra["sha256"], work, sources)
             elif {"crate", "version", "sha256"} <= extra.keys():
@@ -91,13 +102,16 @@ class Plan:
                     "sha256, or name and version, or crate, version and sha256"
                 )
             archives.append((archive, inside(work, extra["folder"])))
+        files = [*(archive for archive, _ in archives), *self.files()[1:]]
         if not self.modules:
             main = fetch(python, self.name, self.version, self.sha256, work)
-            self.source = sha256_of(main)
+            files.insert(0, main)
+        hashes = [sha256_of(path) for path in files]
+        # Without further files, it is the hash that the package index shows.
+        if not self.modules and len(hashes) == 1:
+            self.source = hashes[0]
         else:
-            files = [*(archive for archive, _ in archives), *self.files()[1:]]
-            hashes = "\n".join(sha256_of(path) for path in files)
-            self.source = hashlib.sha256(hashes.encode()).hexdigest()
+            self.source = hashlib.sha256("\n".join(hashes).encode()).hexdigest()
         if self.expected not in (None, self.source):
             raise BuildError(
                 f"the source of {self.name} has the SHA-256 {self.source}, and the lock file "
@@ -117,11 +131,22 @@ class Plan:
                 continue
             text = path.read_text()
             if change["old"] not in text:
-                raise BuildError(f"the recipe of {self.name} replaces text that {path.name} lacks")
+                raise BuildError(
+                    f"the recipe of {self.name} replaces text that {path.name} lacks"
+                    f"{self.other_version()}"
+                )
             path.write_text(text.replace(change["old"], change["new"]))
         for name, own in self.own.items():
-            shutil.copyfile(inside(self.folder, own), inside(source, name))
+            path = inside(source, name)
+            path.parent.mkdir(parents=True, exist_ok=True)
+            shutil.copyfile(inside(self.folder, own), path)
         return source
+
+    def other_version(self):
+        """Returns what to add to an error if the recipe is for another version."""
+        if self.written_for in (None, self.version):
+            return ""
+        return f": it is for version {self.written_for}, and this is {self.version}"
 
 
 def version_of(source, name):

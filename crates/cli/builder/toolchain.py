@@ -44,6 +44,9 @@ HEAP |= {"valloc", "reallocarray", "strndup", "wcsdup", "malloc_usable_size"}
 # Data that only the artifact may have.
 SHARED_DATA = {"errno", "environ", "__environ", "stdin", "stdout", "stderr", "optarg", "optind"}
 
+# Functions of c/stdio.c that an extension has of its own although the artifact has them.
+OF_STDOUT = {"printf", "putchar", "puts"}
+
 # Sources of C++'s runtime, compiled with exceptions: zig's own are compiled without.
 CXXABI = ["cxa_exception", "cxa_personality", "cxa_exception_storage", "cxa_handlers"]
 CXXABI += ["cxa_default_handlers", "cxa_aux_runtime", "cxa_vector", "cxa_virtual", "cxa_guard"]
@@ -216,13 +219,14 @@ class Toolchain:
                 path = work / f"{len(kept)}-{name}"
                 path.write_bytes(data)
                 kept.append(path)
+        here = available - OF_STDOUT
         own = [*(HERE / "c").glob("*.c")]
         mine = []
         for source in sorted(own):
             path = work / f"own-{source.stem}.o"
             self.compile("cc", source, path, made, ["-Wno-everything"])
             data = path.read_bytes()
-            path.write_bytes(wasm.symbols(data, lambda n: hidden(n) if n in available else n)[1])
+            path.write_bytes(wasm.symbols(data, lambda n: hidden(n) if n in here else n)[1])
             mine.append(path)
         cxx = self.build_cxx(zig.parent / "lib", work, made)
         library = made / "lib"
@@ -233,7 +237,7 @@ class Toolchain:
         shutil.copyfile(found["libc++.a"], library / "libc++.a")
         shutil.copyfile(work / "own-random.o", library / "random.o")
         shutil.rmtree(work)
-        here = available | objects_of_engine(exceptions)
+        here |= objects_of_engine(exceptions)
         (made / "artifact.txt").write_text("\n".join(sorted(here)) + "\n")
 
     def build_cxx(self, lib, work, made):

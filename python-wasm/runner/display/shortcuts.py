@@ -31,6 +31,17 @@ _FONT_SETTINGS = tuple(
 _read = dict.__getitem__
 
 
+class _State:
+    __slots__ = ("added", "missed")
+
+    def __init__(self):
+        self.added = 0  # fonts that were added to any manager
+        self.missed = 0  # searches for fonts that did not find all families, and warned
+
+
+_STATE = _State()
+
+
 def patch_settings(module):
     """For `matplotlib`: reading any setting but one is reading a dictionary."""
     usual = module.RcParams.__getitem__
@@ -71,6 +82,7 @@ def _all_fonts(library, manager):
         *[tuple(value) if type(value) is list else value for value in settings],
         len(manager.ttflist),
         len(manager.afmlist),
+        _STATE.added,
         os.getenv("MPL_IGNORE_SYSTEM_FONTS"),
     )
 
@@ -112,9 +124,13 @@ def patch_layout(module):
             kept = found[renderer] = {}
         layout = kept.get(key)
         if layout is None:
-            if len(kept) >= _MOST:
-                kept.clear()
-            layout = kept[key] = usual(self, renderer)
+            missed = _STATE.missed
+            layout = usual(self, renderer)
+            # If a family is missing, matplotlib warns for each layout.
+            if missed == _STATE.missed:
+                if len(kept) >= _MOST:
+                    kept.clear()
+                kept[key] = layout
         bounds, lines, box = layout
         return bounds, lines.copy(), box
 
@@ -139,15 +155,39 @@ def patch_fonts(module):
         fonts = kept.get(key)
         if fonts is None:
             fonts = usual(self, prop)
-            # Otherwise it warns each time.
-            if len(fonts) == len(prop.get_family()):
+            if _has_all(self, prop, fonts):
                 if len(kept) >= _MOST:
                     kept.clear()
                 kept[key] = tuple(fonts)
+            else:
+                _STATE.missed += 1
         return list(fonts)
+
+    add = module.FontManager.addfont
+
+    @functools.wraps(add)
+    def addfont(self, path):
+        add(self, path)
+        # matplotlib forgets the fonts it has found only here.
+        _STATE.added += 1
 
     made = hooks.as_part_of(module, _find_fonts_by_props)
     module.FontManager._find_fonts_by_props = made
+    module.FontManager.addfont = hooks.as_part_of(module, addfont)
+
+
+def _has_all(manager, prop, fonts):
+    """Whether all families were found; if not, matplotlib warns each time."""
+    families = prop.get_family()
+    if len(fonts) != len(families):
+        return False
+    if len(families) == 1:
+        # The only font may be the default one. matplotlib has cached the answer.
+        try:
+            manager.findfont(prop, fallback_to_default=False)
+        except ValueError:
+            return False
+    return True
 
 
 def patch_ticks(module):

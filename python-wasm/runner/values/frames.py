@@ -41,41 +41,43 @@ def harvest(namespace, options, passes_over, remembers=False):
     while found:
         looks = None
         if settings:
-            looks = guard.attempt(
-                "The pandas objects cannot be compared", _pass, found, settings, told
-            )
+            what, same = "The pandas objects cannot be compared", []
+            looks = guard.attempt(what, _pass, found, settings, told, same)
+            if same:
+                _send_all(same)
         if found:
             name, value = found.pop()
-            what = f"The pandas object `{name}` cannot be shown"
-            guard.attempt(what, _send, name, value, options, looks)
+            guard.attempt(_failed(name), _send, name, value, options, looks)
 
 
-def _pass(found, settings, told):
-    """Send the last of these objects, as long as they look the same; how the next one looks."""
-    frames = []
+def _failed(name):
+    return f"The pandas object `{name}` cannot be shown"
+
+
+def _pass(found, settings, told, same):
+    """Move the last objects to `same`, with their frames, as long as they look the same.
+
+    Returns how the next one looks.
+    """
+    while found:
+        name, value = found[-1]
+        known, frame = told.get(name, _NOT_TOLD)
+        looks = unchanged.looks(value, settings, known)
+        if looks is None or looks is not known:
+            return looks
+        found.pop()
+        _TOLD[name] = told[name]
+        same.append((name, frame))
+    return None
+
+
+def _send_all(same):
+    """Send the frames as one, or each by itself if that is more than the host takes."""
     try:
-        while found:
-            name, value = found[-1]
-            known, frame = told.get(name, _NOT_TOLD)
-            looks = unchanged.looks(value, settings, known)
-            if looks is None or looks is not known:
-                return looks
-            found.pop()
-            _TOLD[name] = told[name]
-            frames.append(frame)
-        return None
-    finally:
-        if frames:
-            _send_all(frames)
-
-
-def _send_all(frames):
-    try:
-        send_bytes(b"d", b"\n".join(frames))
-    except (OSError, RuntimeError):
-        # More than the host takes in a run: as many as fit.
-        for frame in frames:
-            send_bytes(b"d", frame)
+        send_bytes(b"d", b"\n".join([frame for _, frame in same]))
+    except (MemoryError, OSError, RuntimeError):
+        for name, frame in same:
+            guard.attempt(_failed(name), send_bytes, b"d", frame)
 
 
 def _send(name, value, options, looks):

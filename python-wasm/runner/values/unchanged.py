@@ -139,13 +139,14 @@ class _Look:
     objects, to find out that all it was read from is as it was.
     """
 
-    __slots__ = ("arrays", "axes", "found", "left", "plan")
+    __slots__ = ("arrays", "axes", "found", "left", "plan", "whole")
 
     def __init__(self, settings):
         self.found = [settings]
         self.left = _BYTES
         self.axes, self.arrays = [], []
         self.plan = None
+        self.whole = False  # whether arrays are read as a whole, instead of at both ends
 
     def is_certain(self, value, settings):
         """Whether `value` looks like this; False if that takes more than comparing bytes."""
@@ -154,9 +155,9 @@ class _Look:
         kind, name, axes, places, arrays = self.plan
         if type(value) is not kind or not _OWN.issuperset(_fields(value)):
             return False
-        if name is not _NO_NAME and value.name is not name:
-            return False
         manager = value._mgr
+        if name is not _NO_NAME and (value.name is not name or _has_freq(manager.axes[-1])):
+            return False
         found = _arrays_of(manager.axes, axes)
         if found is None:
             return False
@@ -183,8 +184,7 @@ class _Look:
         if kind is _SHARED.series:
             name = value.name
             self.found += _plain(name)
-            # A series prints it below its values.
-            if type(index) in _SHARED.timed and index.freq is not None:
+            if _has_freq(index):
                 raise _OtherError
         blocks = manager.blocks
         self.found += kind, len(columns), len(blocks)
@@ -199,9 +199,9 @@ class _Look:
         """All labels of an index, which do not count."""
         if len(index) > _LABELS:
             raise _OtherError
-        left, self.left = self.left, _BYTES
+        left, self.left, self.whole = self.left, _BYTES, True
         self.index(index)
-        self.left = left
+        self.left, self.whole = left, False
 
     def index(self, index):
         kind, name, span = type(index), index.name, None
@@ -217,7 +217,7 @@ class _Look:
         self.axes.append((kind, name, span))
 
     def held(self, values):
-        """The values at both ends of an array, and its type."""
+        """The values of an array that are printed, and its type."""
         kind = type(values)
         if kind is _SHARED.array:
             self.ends(values, kind, None)
@@ -238,7 +238,8 @@ class _Look:
         is_number = dtype.kind in "biufcmM"
         if not is_number and dtype.kind != "O":
             raise _OtherError
-        parts = [array] if shape[-1] <= _SHARED.most else [array[ends] for ends in _SHARED.ends]
+        whole = self.whole or shape[-1] <= _SHARED.most
+        parts = [array] if whole else [array[ends] for ends in _SHARED.ends]
         for part in parts:
             self.left -= part.nbytes if is_number else part.size * _CELL
         if self.left < 0:
@@ -264,6 +265,11 @@ class _Look:
             if float in kinds and 0.0 in cells:
                 cells = list(map(repr, cells))
         self.found.append(cells)
+
+
+def _has_freq(index):
+    """Whether a series prints the frequency of its index, which can be set in place."""
+    return type(index) in _SHARED.timed and index.freq is not None
 
 
 def _arrays_of(axes, known):

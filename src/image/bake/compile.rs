@@ -20,6 +20,12 @@ use crate::sandbox::{
 use crate::util::progress::{Progress, Stage, Step};
 
 const PROGRAM: &str = include_str!("../../../python-wasm/linking/compile.py");
+/// Modules that one interpreter compiles.
+const MODULES: usize = 200;
+/// Fuel for them. Modules of usual packages need a hundredth.
+const FUEL: u64 = 100_000_000_000;
+/// The most code of all modules, in bytes. Modules behind it have no code.
+const MAX_COMPILED: usize = 1 << 30;
 /// Part of the name of a file with code, which Python calls the cache tag.
 const TAG: &str = ".cpython-315.pyc";
 
@@ -37,7 +43,10 @@ impl Compiler<'_> {
     /// Returns the files with the code of all modules that compile. Blocks.
     pub(crate) fn compile(&self, image: &str, files: &Files) -> Result<Files, BakeError> {
         let modules = files.iter().filter_map(|(path, source)| {
-            let to = place_of(path).filter(|to| !files.contains_key(to))?;
+            let to = place_of(path).filter(|to| {
+                let folder = to.rsplit_once('/').map(|(folder, _)| folder);
+                !files.contains_key(to) && !folder.is_some_and(|folder| files.contains_key(folder))
+            })?;
             Some((path.clone(), source.clone(), to))
         });
         let modules: Vec<_> = modules.rev().collect();
@@ -68,7 +77,8 @@ impl Compiler<'_> {
         Ok(compiled)
     }
 
-    /// Runs interpreters until no module is left. The module at which one breaks is left out.
+    /// Runs interpreters until no module is left. The module at which one breaks, or has no fuel
+    /// left, is left out.
     async fn follow(
         &self,
         image: &str,
@@ -78,13 +88,18 @@ impl Compiler<'_> {
         let deadline = Instant::now() + LONGEST;
         create_private_dir(&dir)?;
         loop {
-            let left = lock(work).modules.len();
+            let left = {
+                let mut work = lock(work);
+                work.turn = MODULES;
+                work.modules.len()
+            };
             let mut interpreter = self.start(&dir, work)?;
-            let mut budget = budget(None);
+            let mut budget = budget(Some(FUEL));
             budget.deadline = deadline;
             let ended = interpreter.drive(Turn::Source(PROGRAM), &budget, OUTPUT).await?.ended;
             let failed = match ended {
-                Ended::Returned(0) => return Ok(()),
+                Ended::Returned(0) if lock(work).modules.is_empty() => return Ok(()),
+                Ended::Returned(0) if lock(work).modules.len() < left => continue,
                 Ended::Missing(missing) => {
                     return Err(BakeError::Missing {
                         image: image.to_owned(),
@@ -95,13 +110,15 @@ impl Compiler<'_> {
             };
             if Instant::now() >= deadline || lock(work).modules.len() == left {
                 let output = interpreter.take_stderr().text;
+                let path = lock(work).current.take().unwrap_or_default();
                 return Err(BakeError::Python {
                     image: image.to_owned(),
                     step: "compiling packages",
-                    output: format!("{output}{failed:?}"),
+                    output: format!("{output}{path}: {failed:?}"),
                 });
             }
-            tracing::warn!(?failed, path = ?lock(work).current, "a module cannot be compiled");
+            let path = lock(work).current.take();
+            tracing::warn!(?failed, ?path, "a module cannot be compiled");
         }
     }
 
@@ -139,9 +156,13 @@ fn place_of(path: &str) -> Option<String> {
 struct Work {
     /// Path, source, and path of the code; the next module is the last.
     modules: Vec<(String, Vec<u8>, String)>,
+    /// Modules that are left for this interpreter.
+    turn: usize,
     /// Path of the code of the module that is being compiled.
     current: Option<String>,
     compiled: Files,
+    /// Bytes of the code.
+    size: usize,
 }
 
 fn lock(work: &Mutex<Work>) -> MutexGuard<'_, Work> {
@@ -156,18 +177,24 @@ impl Host for Front {
         match frame {
             b"u" => {
                 let mut work = lock(&self.0);
+                let Some(turn) = work.turn.checked_sub(1) else {
+                    return Answer::Bytes(Vec::new());
+                };
                 let Some((path, source, to)) = work.modules.pop() else {
                     return Answer::Bytes(Vec::new());
                 };
+                work.turn = turn;
                 work.current = Some(to);
                 let path = format!("{PACKAGES_PATH}/{path}\0");
                 Answer::Bytes([path.into_bytes(), source].concat())
             }
             [b'c', code @ ..] => {
                 let mut work = lock(&self.0);
-                let Some(to) = work.current.take() else {
+                let size = work.size.saturating_add(code.len());
+                let Some(to) = work.current.take().filter(|_| size <= MAX_COMPILED) else {
                     return Answer::Refused;
                 };
+                work.size = size;
                 work.compiled.insert(to, code.to_vec());
                 Answer::Bytes(Vec::new())
             }
@@ -180,6 +207,27 @@ impl Host for Front {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn an_interpreter_gets_some_modules_and_their_code_is_bounded() {
+        let module = |name: &str| (name.to_owned(), vec![b'#'], format!("{name}c"));
+        let work = Arc::new(Mutex::new(Work {
+            modules: vec![module("c.py"), module("b.py"), module("a.py")],
+            turn: 2,
+            ..Work::default()
+        }));
+        let mut front = Front(Arc::clone(&work));
+        let mut ask = |frame: &[u8]| front.answer(frame, &[]);
+        assert!(matches!(ask(b"u"), Answer::Bytes(bytes) if bytes == b"/packages/a.py\0#"));
+        assert!(matches!(ask(b"ccode"), Answer::Bytes(_)));
+        assert!(matches!(ask(b"ccode"), Answer::Refused));
+        assert!(matches!(ask(b"u"), Answer::Bytes(bytes) if bytes == b"/packages/b.py\0#"));
+        lock(&work).size = MAX_COMPILED - 3;
+        assert!(matches!(ask(b"ccode"), Answer::Refused));
+        assert!(matches!(ask(b"u"), Answer::Bytes(bytes) if bytes.is_empty()));
+        let work = lock(&work);
+        assert_eq!((work.modules.len(), work.compiled.len()), (1, 1));
+    }
 
     #[test]
     fn code_is_placed_where_the_importer_looks() {

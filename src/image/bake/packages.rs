@@ -597,18 +597,14 @@ mod tests {
     use crate::util::hint::Hint;
     use crate::util::progress::Silent;
 
-    /// Compiles no modules.
-    fn none(_: &Files) -> Result<Files, BakeError> {
-        Ok(Files::new())
-    }
-
     #[test]
     fn a_pure_package_with_a_native_module_is_refused() {
         let dir = tempfile::tempdir().unwrap();
         let cache = Cache::open(Some(dir.path().to_owned())).unwrap();
         let path = "tea/cup.cpython-315-belljar_wasm32.wasm".to_owned();
         let pure = package_with(&cache, &[path]);
-        let error = pack(&cache, "own", std::slice::from_ref(&pure), &Silent, none).unwrap_err();
+        let error = pack(&cache, "own", std::slice::from_ref(&pure), &Silent, |_| Ok(Files::new()))
+            .unwrap_err();
         assert!(error.to_string().contains("has the native module tea/cup."), "{error}");
         let native = LockedPackage {
             file: format!("tea-1-cp315-cp315{}", TAGS[1]),
@@ -728,7 +724,9 @@ mod tests {
             for image in ["a", "b", "c", "d"] {
                 scope.spawn(|| {
                     barrier.wait();
-                    let packed = pack(&cache, image, &packages, &Silent, none).unwrap().unwrap();
+                    let packed = pack(&cache, image, &packages, &Silent, |_| Ok(Files::new()))
+                        .unwrap()
+                        .unwrap();
                     let tea = packed.lookup(0, "tea").unwrap();
                     assert_eq!((0..).map_while(|at| packed.entry(tea, at)).count(), 200);
                 });
@@ -763,7 +761,8 @@ mod tests {
         let earlier = earlier_directory(&cache, &package_name(&packages).unwrap());
         fs::create_dir_all(earlier.join("tea")).unwrap();
         fs::write(earlier.join("tea/0.py"), "x = 1").unwrap();
-        let packed = pack(&cache, "own", &packages, &Silent, none).unwrap().unwrap();
+        let packed =
+            pack(&cache, "own", &packages, &Silent, |_| Ok(Files::new())).unwrap().unwrap();
         let tea = packed.lookup(0, "tea").unwrap();
         let mut bytes = [0; 9];
         let file = packed.lookup(tea, "0.py").unwrap();

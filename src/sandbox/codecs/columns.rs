@@ -245,17 +245,16 @@ impl Texts {
 
     /// Copies a value, or a part of a long one, and returns the length of the copy.
     fn copy(&mut self, input: &[u8], output: &mut [u8]) -> Result<usize, Broken> {
-        let rest = match self.rest {
-            Some(rest) => rest,
-            None => {
-                let length = self.lengths.as_mut().unwrap_or(&mut self.cursor).take(input, 4)?;
-                let size = length.try_into().map(u32::from_le_bytes).map_err(|_| Broken)?;
-                if size as usize > input.len() - self.cursor.at {
-                    return Err(Broken);
-                }
-                self.put(output, &[if self.is_text { TEXT } else { BYTES }, length])?;
-                size as usize
+        let rest = if let Some(rest) = self.rest {
+            rest
+        } else {
+            let length = self.lengths.as_mut().unwrap_or(&mut self.cursor).take(input, 4)?;
+            let size = length.try_into().map(u32::from_le_bytes).map_err(|_| Broken)?;
+            if size as usize > input.len() - self.cursor.at {
+                return Err(Broken);
             }
+            self.put(output, &[if self.is_text { TEXT } else { BYTES }, length])?;
+            size as usize
         };
         let mut part = self.cursor.take(input, rest.min(STEP_BYTES))?;
         if self.is_text

@@ -267,9 +267,9 @@ fn values_of_other_data_are_refused_in_short_steps() {
         }
     }
     // Runs of nothing, one value for all, packed values, and texts of nothing.
-    let zeros = [&[1][..], &[0; 8 << 20]].concat();
+    let zeros = [&[1][..], &vec![0; 8 << 20]].concat();
     let same = [&[1][..], &[0x80, 0x80, 0x80, 1], &[1]].concat();
-    let packed = [&[8][..], &[0x81, 0x80, 0x80, 1], &[7; 8 << 20]].concat();
+    let packed = [&[8][..], &[0x81, 0x80, 0x80, 1], &vec![7; 8 << 20]].concat();
     for (form, count, data) in [
         (b'h', 1, &zeros),
         (b'h', 1 << 20, &same),

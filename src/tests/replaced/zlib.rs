@@ -234,6 +234,8 @@ fn bits_are_decompressed_as_by_zlib() {
             let mode = functions.read_u32(base + STATE + MODE);
             let end = functions.read_u32(base + STREAM + 12) as usize;
             let memory = functions.memory();
+            let behind = &memory[base + OUTPUT + before + output..][..64];
+            assert!(behind.iter().all(|&byte| byte == 0x5a), "{round}");
             let fields = memory[base..base + LENGTHS].to_vec();
             (mode, fields, memory[base + OUTPUT..end].to_vec())
         });

@@ -1,4 +1,5 @@
-/* Standard streams of the extension's own: the artifact's cannot be found by name. */
+/* Standard streams of the extension's own: the artifact's cannot be found by name. They have no
+ * buffers: nothing flushes them at the end of a run. */
 #include <stdarg.h>
 #include <stdio.h>
 
@@ -11,10 +12,11 @@ __attribute__((constructor)) static void open_streams(void) {
     own_stdin = __fdopen(0, "r");
     own_stdout = __fdopen(1, "w");
     own_stderr = __fdopen(2, "w");
+    if (own_stdout != NULL) setvbuf(own_stdout, NULL, _IONBF, 0);
     if (own_stderr != NULL) setvbuf(own_stderr, NULL, _IONBF, 0);
 }
 
-/* Functions of the C library that write to its own standard output. */
+/* The artifact's functions of these names write to its own standard output. */
 int vprintf(const char *format, va_list arguments) { return vfprintf(stdout, format, arguments); }
 int printf(const char *format, ...) {
     va_list arguments;

@@ -302,6 +302,7 @@ LIBRARY = r"""
 #include <condition_variable>
 #include <filesystem>
 #include <fstream>
+#include <iostream>
 #include <mutex>
 #include <random>
 #include <string>
@@ -351,14 +352,40 @@ static PyObject *random_number(PyObject *, PyObject *) {
 static PyObject *print(PyObject *, PyObject *) {
     printf("%d %s", 1, "two");
     putchar(' ');
-    puts("three");
-    return PyLong_FromLong(fflush(stdout));
+    fprintf(stdout, "three");
+    puts(" four");
+    std::cout << "five " << 6;
+    Py_RETURN_NONE;
+}
+static PyObject *ids(PyObject *, PyObject *) {
+    std::thread::id first, second, outer = std::this_thread::get_id();
+    std::thread one([&] { first = std::this_thread::get_id(); });
+    std::thread two([&] { second = std::this_thread::get_id(); });
+    bool same = one.get_id() == first && two.get_id() == second;
+    one.swap(two);
+    same = same && one.get_id() == second && outer == std::this_thread::get_id();
+    one.join();
+    two.join();
+    bool other = first != second && first != outer && second != outer;
+    return PyBool_FromLong(same && other && one.get_id() == std::thread::id());
+}
+static PyObject *sleep(PyObject *, PyObject *) {
+    using namespace std::chrono;
+    std::mutex lock;
+    std::unique_lock<std::mutex> held(lock);
+    std::condition_variable never;
+    auto start = steady_clock::now();
+    bool late = never.wait_for(held, milliseconds(20)) == std::cv_status::timeout;
+    late = late && never.wait_until(held, start + milliseconds(40)) == std::cv_status::timeout;
+    return PyBool_FromLong(late && steady_clock::now() - start >= milliseconds(40));
 }
 static PyMethodDef functions[] = {
     {"threads", threads, METH_NOARGS, NULL},
     {"files", files, METH_O, NULL},
     {"random_number", random_number, METH_NOARGS, NULL},
     {"print", print, METH_NOARGS, NULL},
+    {"ids", ids, METH_NOARGS, NULL},
+    {"sleep", sleep, METH_NOARGS, NULL},
     {NULL, NULL, 0, NULL},
 };
 static PyModuleDef module = {PyModuleDef_HEAD_INIT, "library", NULL, 0, functions};
@@ -369,7 +396,8 @@ import library, tempfile
 assert library.threads() == 10
 assert library.files(tempfile.mkdtemp()) == ("some text", 7, 3, True)
 assert library.random_number() != library.random_number()
-assert library.print() == 0
+assert library.ids() and library.sleep()
+library.print()
 """
 
 CASTS_PROGRAM = """
@@ -423,14 +451,14 @@ def recipe_of(source, modules):
 
 
 @pytest.mark.parametrize(
-    ("source", "text", "modules", "program"),
+    ("source", "text", "modules", "program", "printed"),
     [
-        ("casts.c", CASTS, ["casts"], CASTS_PROGRAM),
-        ("kinds.cpp", KINDS, ["kind_a", "kind_b"], KINDS_PROGRAM),
-        ("library.cpp", LIBRARY, ["library"], LIBRARY_PROGRAM),
+        ("casts.c", CASTS, ["casts"], CASTS_PROGRAM, ""),
+        ("kinds.cpp", KINDS, ["kind_a", "kind_b"], KINDS_PROGRAM, ""),
+        ("library.cpp", LIBRARY, ["library"], LIBRARY_PROGRAM, "1 two three four\nfive 6"),
     ],
 )
-def test_modules_of_a_recipe_work(source, text, modules, program, tmp_path):
+def test_modules_of_a_recipe_work(source, text, modules, program, printed, tmp_path):
     (tmp_path / source).write_text(text)
     (tmp_path / "recipe.toml").write_text(recipe_of(source, modules))
     belljar("package", "build", "--recipe", "recipe.toml", "own==1", cwd=tmp_path)
@@ -440,6 +468,6 @@ def test_modules_of_a_recipe_work(source, text, modules, program, tmp_path):
     (tmp_path / "image.toml").write_text(image)
     belljar("image", "build", "image.toml", cwd=tmp_path)
     try:
-        belljar("run", "--image", name, "-c", program, cwd=tmp_path)
+        assert belljar("run", "--image", name, "-c", program, cwd=tmp_path) == printed
     finally:
         belljar("image", "remove", name, cwd=tmp_path)

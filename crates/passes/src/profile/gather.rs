@@ -207,8 +207,8 @@ fn recorded_sites(
 
 /// Returns the functions with these names, by name and hash.
 fn identities<'a>(input: &Input<'a>, names: &HashSet<&str>) -> Result<HashSet<Key<'a>>, PassError> {
-    let named = input.defined().filter(|&index| names.contains(input.name(index)));
-    named.map(|index| Ok((input.name(index), identity(input, index)?))).collect()
+    let functions = input.defined().filter(|&index| names.contains(input.name(index)));
+    functions.map(|index| Ok((input.name(index), identity(input, index)?))).collect()
 }
 
 /// Whether a slot has the function of this name, and not what takes its place in a smaller tier.

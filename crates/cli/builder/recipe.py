@@ -18,16 +18,14 @@ from toolchain import HERE, BuildError, output_of
 
 KEYS = {"version", "sha256", "environment", "requires", "settings", "replace"}
 KEYS |= {"include", "library", "cargo", "source", "static", "module", "license", "own", "command"}
+# The folder of the static libraries.
+STATIC = "static"
 
 
 def plain_name(name):
     """Returns a package's name in the form that is equal for all ways to write it."""
     # `_decimal` is not `decimal`.
     return re.sub(r"(?<=.)[-_.]+", "-", name).lower()
-
-
-# The folder of the static libraries.
-STATIC = "static"
 
 
 class NoSourceError(BuildError):

@@ -8,7 +8,8 @@ FILE *own_stdin __asm__("stdin");
 FILE *own_stdout __asm__("stdout");
 FILE *own_stderr __asm__("stderr");
 
-__attribute__((constructor)) static void open_streams(void) {
+/* Before the constructors of C++'s streams, which are at 100. */
+__attribute__((constructor(99))) static void open_streams(void) {
     own_stdin = __fdopen(0, "r");
     own_stdout = __fdopen(1, "w");
     own_stderr = __fdopen(2, "w");

@@ -230,6 +230,8 @@ def test_files_beside_a_recipe_are_copied_into_the_source(tmp_path, monkeypatch)
     made.path = tmp_path / "x.toml"
     assert made.files() == [made.path, tmp_path / "own.py"]
     assert (made.unpack(tmp_path / "work", None, None) / "mine.py").read_text() == "here = True"
+    made.own = {"new/folder/mine.py": "own.py"}
+    assert (made.unpack(tmp_path / "new", None, None) / "new/folder/mine.py").is_file()
     for own in ({"../mine.py": "own.py"}, {"mine.py": "../own.py"}):
         made.own = own
         with pytest.raises(toolchain.BuildError, match="outside"):
@@ -246,9 +248,10 @@ def test_a_recipe_with_modules_has_one_version():
     [
         ([{"url": "https://example.org/a", "folder": "a"}], "needs url and sha256"),
         ([{"name": "a", "version": "1"}], "no folder"),
+        ([{"name": "a", "version": "1", "folder": "static"}], "the folder static"),
     ],
 )
-def test_an_incomplete_source_is_refused(tmp_path, source, problem):
+def test_an_invalid_source_is_refused(tmp_path, source, problem):
     with pytest.raises(toolchain.BuildError, match=problem):
         plan(source=source).unpack(tmp_path, None, None)
 
@@ -285,9 +288,7 @@ def test_a_crate_may_be_in_the_folder_of_sources(tmp_path, monkeypatch):
 
 
 def test_a_source_is_a_crate_with_version_and_hash(tmp_path, monkeypatch):
-    monkeypatch.setattr(recipe, "crate", lambda *given: given[:3])
-    monkeypatch.setattr(recipe, "unpack", lambda archive, to: pytest.fail(repr(archive)))
-    monkeypatch.setattr(recipe, "fetch", lambda *_: toolchain.HERE / "build.py")
+    monkeypatch.setattr(recipe, "crate", lambda *given: pytest.fail(repr(given[:3])))
     source = {"crate": "a", "version": "1", "sha256": "b", "folder": "a"}
     with pytest.raises(pytest.fail.Exception, match="'a', '1', 'b'"):
         plan(source=[source]).unpack(tmp_path, None, None)
@@ -486,6 +487,44 @@ def test_the_source_of_modules_is_what_is_compiled(tmp_path, monkeypatch):
     assert len({first, second, source("")}) == 3
 
 
+def test_the_source_of_a_package_includes_further_files(tmp_path, monkeypatch):
+    for name in ("main", "further", "own.c"):
+        (tmp_path / name).write_text(name)
+    monkeypatch.setattr(recipe, "fetch", lambda *_: tmp_path / "main")
+    monkeypatch.setattr(recipe, "download", lambda *_: tmp_path / "further")
+
+    def source(**values):
+        made = recipe.Plan("x", "1", values, tmp_path)
+        made.path, made.expected = tmp_path / "x.toml", "other"
+        with pytest.raises(toolchain.BuildError, match="lock file"):
+            made.unpack(tmp_path / "work", None, None)
+        return made.source
+
+    further = {"source": [{"url": "https://a.tar", "sha256": "", "folder": "a"}]}
+    own = {"own": {"src/own.c": "own.c"}}
+    assert source() == recipe.sha256_of(tmp_path / "main")
+    found = {source(), source(**further), source(**own), source(**further, **own)}
+    (tmp_path / "further").write_text("another version")
+    assert len(found | {source(**further)}) == 5
+
+
+def test_text_that_is_missing_is_reported_with_the_version_of_the_recipe(tmp_path, monkeypatch):
+    (tmp_path / "x").mkdir()
+    (tmp_path / "x/x.c").write_text("text")
+    with tarfile.open(tmp_path / "x.tar", "w") as archive:
+        archive.add(tmp_path / "x", "x")
+    monkeypatch.setattr(recipe, "fetch", lambda *_: tmp_path / "x.tar")
+    change = {"file": "x.c", "old": "old", "new": "new"}
+    for written_for, problem in (
+        ("2", "lacks: it is for version 2, and this is 1$"),
+        ("1", "lacks$"),
+        (None, "lacks$"),
+    ):
+        made = plan(replace=[change], **({"version": written_for} if written_for else {}))
+        with pytest.raises(toolchain.BuildError, match=problem):
+            made.unpack(tmp_path / f"work-{written_for}", None, None)
+
+
 def test_files_of_a_source_are_changed_and_written(tmp_path):
     with tarfile.open(tmp_path / "a-1.tar", "w") as archive:
         archive.add(Path(__file__).parent.parent / "c", "a-1")
@@ -512,6 +551,8 @@ def test_entries_with_one_name_make_one_static_library(tmp_path):
         {"name": "z", "sources": ["b/*.c"], "include": ["b"]},
     ]
     environment = {"BELLJAR_TOOLS_BIN": str(tmp_path), "AR": str(tmp_path / "ar")}
+    modules.archive(plan(), environment, tmp_path, tmp_path / "log")
+    assert not (tmp_path / "static").exists()
     modules.archive(plan(static=both), environment, tmp_path, tmp_path / "log")
     objects = [tmp_path / f"static-{n}/0-x.o" for n in (0, 1)]
     assert (tmp_path / "log").read_text().splitlines() == [

@@ -684,15 +684,18 @@ fn runs_out_of_fuel(engine: &Engine, main: &Module, metered: &[u8]) -> Option<bo
 }
 
 /// What the checker accepts stops when there is no more fuel, even if the meter's output was
-/// damaged.
+/// damaged. `BELLJAR_TEST_EXTENSIONS` is the number of extensions, each of which is damaged in 30
+/// ways; 33,000 take a quarter of an hour.
 #[test]
 fn random_extensions_stop() {
+    let count = std::env::var("BELLJAR_TEST_EXTENSIONS");
+    let count: usize = count.map_or(30, |count| count.parse().unwrap());
     let mut config = Config::new();
     config.consume_fuel(true).cranelift_opt_level(OptLevel::None);
     let engine = Engine::new(&config).unwrap();
     let main = Module::new(&engine, wat::parse_str(MAIN).unwrap()).unwrap();
     let (mut random, mut stopped, mut damaged) = (random_numbers(), 0, 0);
-    for _ in 0..30 {
+    for _ in 0..count {
         let bytes: Vec<u8> = random.by_ref().take(1_500).map(|n| (n >> 32) as u8).collect();
         let extension = random::extension(random::Choices::new(&bytes));
         let metered = meter_extension(&extension).unwrap();
@@ -705,6 +708,7 @@ fn random_extensions_stop() {
             }
         }
     }
+    println!("{count} extensions: {stopped} stopped, {damaged} ran damaged");
     assert!(stopped > 5 && damaged > 50, "{stopped} stopped, {damaged} ran damaged");
 }
 

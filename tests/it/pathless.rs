@@ -105,8 +105,7 @@ fn run_all(runtime: &blocking::Runtime, round: usize) {
 }
 
 fn see_packages(runtime: &blocking::Runtime) {
-    let expected =
-        "21 /packages/rope/knots.py ['__init__.py', '__pycache__', 'knots.py']\nFalse True\nrefused\nrefused\n";
+    let expected = "21 /packages/rope/knots.py ['__init__.py', '__pycache__', 'knots.py']\nFalse True\nrefused\nrefused\n";
     prints(runtime, Request::new(PACKAGES).image("tied"), expected);
 }
 

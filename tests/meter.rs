@@ -648,15 +648,15 @@ const MAIN: &str = r#"(module (func (export "link:f")) (memory (export "memory")
 fn runs_out_of_fuel(engine: &Engine, main: &Module, metered: &[u8]) -> Option<bool> {
     const AMOUNT: i64 = 1_000;
     const AMOUNTS: u64 = 10;
-    /// Bytes of the largest memory: one look may be followed by as large a copy, which is paid for
-    /// then, and wasmtime counts its bytes.
-    const MEMORY: u64 = 4 << 16;
+    /// Bytes of the largest piece that is copied after a look, and paid for then. wasmtime counts
+    /// them, also of a copy that does not fit into the memory.
+    const PIECE: u64 = 4 << 20;
     let module = Module::new(engine, metered).ok()?;
     let mut asked = None;
     for name in module.exports().map(|export| export.name().to_owned()) {
         let mut store = Store::new(engine, 0);
         // An operator in 16, and those of the check itself.
-        store.set_fuel(AMOUNTS * (AMOUNT.cast_unsigned() * 32 + MEMORY) + 100_000).unwrap();
+        store.set_fuel(AMOUNTS * (AMOUNT.cast_unsigned() * 32 + PIECE) + 100_000).unwrap();
         let mut linker = Linker::new(engine);
         let main = linker.instantiate(&mut store, main).unwrap();
         linker.instance(&mut store, "main", main).unwrap();

@@ -63,105 +63,79 @@ const FILES: &[Source<'_>] = &[
     argsort(LONG_LONG),
     argsort(LONG),
     argsort(INT),
-    BYTES,
-    LONGEST_MATCH,
-    INFLATE_FAST,
-    ADLER32,
+    source("bytes", include_str!("replace/bytes.wat"), &[]),
+    source("longest_match", include_str!("replace/longest_match.wat"), &[]),
+    source("inflate_fast", include_str!("replace/inflate_fast.wat"), INFLATE_FAST),
+    source("adler32", include_str!("replace/adler32.wat"), &[]),
 ];
 
 const fn sort(words: Words<'static>) -> Source<'static> {
-    Source {
-        name: "sort",
-        text: include_str!("replace/sort.wat"),
-        words,
-    }
+    source("sort", include_str!("replace/sort.wat"), words)
 }
 
 const fn argsort(words: Words<'static>) -> Source<'static> {
-    Source {
-        name: "argsort",
-        text: include_str!("replace/argsort.wat"),
-        words,
-    }
+    source("argsort", include_str!("replace/argsort.wat"), words)
 }
 
-const BYTES: Source<'_> = Source {
-    name: "bytes",
-    text: include_str!("replace/bytes.wat"),
-    words: &[],
-};
+const fn source(name: &'static str, text: &'static str, words: Words<'static>) -> Source<'static> {
+    Source { name, text, words }
+}
 
-const LONGEST_MATCH: Source<'_> = Source {
-    name: "longest_match",
-    text: include_str!("replace/longest_match.wat"),
-    words: &[],
-};
-
-const ADLER32: Source<'_> = Source {
-    name: "adler32",
-    text: include_str!("replace/adler32.wat"),
-    words: &[],
-};
-
-const INFLATE_FAST: Source<'_> = Source {
-    name: "inflate_fast",
-    text: include_str!("replace/inflate_fast.wat"),
-    // Words may contain those after them.
-    words: &[
-        (
-            "fill",
-            "(local.set $hold
+/// Words may contain those after them.
+const INFLATE_FAST: Words<'_> = &[
+    (
+        "fill",
+        "(local.set $hold
                (i64.or (local.get $hold) (i64.shl (i64.load (local.get $in)) (local.get $bits))))
              (local.set $in
                (i32.add (local.get $in)
                  (i32.wrap_i64
                    (i64.shr_u (i64.sub (i64.const 63) (local.get $bits)) (i64.const 3)))))
              (local.set $bits (i64.or (local.get $bits) (i64.const 56)))",
-        ),
-        (
-            "literal",
-            "(i32.store8 (local.get $out) (i32.shr_u (local.get $code) (i32.const 16)))
+    ),
+    (
+        "literal",
+        "(i32.store8 (local.get $out) (i32.shr_u (local.get $code) (i32.const 16)))
              (local.set $out (i32.add (local.get $out) (i32.const 1)))
              {take}",
-        ),
-        (
-            "take",
-            "(local.set $bits (i64.sub (local.get $bits) {size}))
+    ),
+    (
+        "take",
+        "(local.set $bits (i64.sub (local.get $bits) {size}))
              (local.set $hold (i64.shr_u (local.get $hold) {size}))",
-        ),
-        (
-            "size",
-            "(i64.extend_i32_u
+    ),
+    (
+        "size",
+        "(i64.extend_i32_u
                (i32.and (i32.shr_u (local.get $code) (i32.const 8)) (i32.const 15)))",
-        ),
-        (
-            "take more",
-            "(local.set $bits (i64.sub (local.get $bits) {size of more}))
+    ),
+    (
+        "take more",
+        "(local.set $bits (i64.sub (local.get $bits) {size of more}))
              (local.set $hold (i64.shr_u (local.get $hold) {size of more}))",
-        ),
-        ("size of more", "(i64.extend_i32_u (i32.and (local.get $code) (i32.const 15)))"),
-        (
-            "value",
-            "(i32.add (i32.shr_u (local.get $code) (i32.const 16))
+    ),
+    ("size of more", "(i64.extend_i32_u (i32.and (local.get $code) (i32.const 15)))"),
+    (
+        "value",
+        "(i32.add (i32.shr_u (local.get $code) (i32.const 16))
                (i32.and (i32.wrap_i64 (local.get $hold))
                  (i32.sub
                    (i32.shl (i32.const 1) (i32.and (local.get $code) (i32.const 15)))
                    (i32.const 1))))",
-        ),
-        (
-            "length code",
-            "(i32.load (i32.add (local.get $lengths)
+    ),
+    (
+        "length code",
+        "(i32.load (i32.add (local.get $lengths)
                (i32.shl (i32.and (i32.wrap_i64 (local.get $hold)) (local.get $length_mask))
                  (i32.const 2))))",
-        ),
-        (
-            "distance code",
-            "(i32.load (i32.add (local.get $distances)
+    ),
+    (
+        "distance code",
+        "(i32.load (i32.add (local.get $distances)
                (i32.shl (i32.and (i32.wrap_i64 (local.get $hold)) (local.get $distance_mask))
                  (i32.const 2))))",
-        ),
-    ],
-};
+    ),
+];
 
 /// Words of a type of numbers, by the size of a number in bits.
 macro_rules! words {

@@ -321,17 +321,7 @@ impl ImageStore {
             library: self.artifact.open()?,
             progress: &*self.progress,
         };
-        let (manifest, memory) = loop {
-            match bake::bake(factory, &order) {
-                // The imports may not show all the code that it calls.
-                Err(BakeError::Missing { missing, .. })
-                    if factory.tier_of(missing.0.open) < Some(missing.0.needs) =>
-                {
-                    factory.ensure_of(missing.0.needs, missing.0.open)?;
-                }
-                baked => break baked?,
-            }
-        };
+        let (manifest, memory) = with_code(factory, || bake::bake(factory, &order))?;
         Image::create(&path, &manifest, &memory)?;
         drop(memory);
         // If this fails, the next build does it.
@@ -369,16 +359,7 @@ impl ImageStore {
                 cache: &self.cache,
                 progress: &*self.progress,
             };
-            loop {
-                match compiler.compile(name, files) {
-                    Err(BakeError::Missing { missing, .. })
-                        if factory.tier_of(missing.0.open) < Some(missing.0.needs) =>
-                    {
-                        factory.ensure_of(missing.0.needs, missing.0.open)?;
-                    }
-                    made => return made,
-                }
-            }
+            with_code(factory, || compiler.compile(name, files))
         };
         bake::pack(&self.cache, name, &contents.packages, &*self.progress, compile)
     }
@@ -484,5 +465,23 @@ impl ImageStore {
 
     fn lock(&self) -> std::sync::MutexGuard<'_, HashMap<String, Arc<Image>>> {
         self.loaded.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+/// Repeats a step of a build with more of the interpreter's code until the step has all that it
+/// calls, which imports may not show.
+fn with_code<T>(
+    factory: &Factory,
+    mut step: impl FnMut() -> Result<T, BakeError>,
+) -> Result<T, BakeError> {
+    loop {
+        match step() {
+            Err(BakeError::Missing { missing, .. })
+                if factory.tier_of(missing.0.open) < Some(missing.0.needs) =>
+            {
+                factory.ensure_of(missing.0.needs, missing.0.open)?;
+            }
+            done => return done,
+        }
     }
 }
